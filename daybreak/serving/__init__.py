@@ -1,0 +1,1 @@
+"""What Redis serves: keys, lists and the embedded server."""

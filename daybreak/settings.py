@@ -1,0 +1,184 @@
+"""Settings: defaults live here, `conf/base.toml` shows them, an overlay and `DAYBREAK_…` variables change them.
+
+Read once, in the command line, and passed down frozen. An unknown key is an error that names the key and
+where it stands.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from daybreak.errors import UsageError
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_span(value: Any) -> Any:
+    """A time span from `90s`, `5m`, `36h` or `14d`."""
+    if isinstance(value, str) and value[-1:] in UNITS and value[:-1].isdigit():
+        return timedelta(**{UNITS[value[-1]]: int(value[:-1])})
+    if isinstance(value, timedelta):
+        return value
+    raise ValueError("a span is a whole number and s, m, h or d, as in '90s' or '14d'")
+
+
+Span = Annotated[timedelta, BeforeValidator(parse_span)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Lake(_Model):
+    root: Path | None = Field(None, description="Folder of the Delta tables; default: DAYBREAK_HOME/lake.")
+    retention: Span = Field(timedelta(days=30), description="How long replaced files and versions are kept.")
+    staging_keep: Span = Field(timedelta(days=2), description="How long a finished run's staging is kept.")
+
+
+class Redis(_Model):
+    url: str | None = Field(None, description="A Redis 7+ or Valkey server; default: the embedded one.")
+    provisional_ttl: Span = Field(timedelta(days=3), description="How long provisional lists live.")
+    minute_ttl: Span = Field(timedelta(days=1), description="How long provisional minute lists live.")
+    exact_ttl: Span = Field(
+        timedelta(days=400), description="How long exact lists live; the fence outlives them."
+    )
+    previous_ttl: Span = Field(timedelta(days=2), description="How long the generation before is kept.")
+
+
+class Intake(_Model):
+    future_tolerance: Span = Field(
+        timedelta(minutes=5), description="occurred_at may be this much after received_at."
+    )
+
+
+class WindowTarget(_Model):
+    relative_error: float = Field(gt=0, lt=1, description="error_bound / total_weight")
+    grace: Span = Field(description="Events this much after a bucket's end still count in it.")
+
+
+class Stream(_Model):
+    confidence: float = Field(0.99, gt=0, lt=1, description="How often the error bound holds, per estimate.")
+    seed: int = Field(
+        42, description="Seed of the rows' hash constants; sketches of other seeds never merge."
+    )
+    list_depth: int = Field(1000, gt=0, description="Entries of a published list; K is a slice of it.")
+    candidate_factor: int = Field(4, gt=0, description="Candidates kept, as a multiple of list_depth.")
+    publish_every: Span = Field(timedelta(seconds=5), description="Time between two publications.")
+    max_jump: Span = Field(
+        timedelta(hours=26),
+        description="The watermark ignores a jump above this until later events confirm it.",
+    )
+    force_cells: bool = Field(False, description="Use sketch cells from the first event (trials).")
+    memory_limit: int = Field(2 * 2**30, description="Bytes that all live buckets may take together.")
+    minute: WindowTarget = WindowTarget(relative_error=1e-3, grace=timedelta(minutes=2))
+    hour: WindowTarget = WindowTarget(relative_error=1e-4, grace=timedelta(minutes=10))
+    day: WindowTarget = WindowTarget(relative_error=2e-5, grace=timedelta(minutes=30))
+
+
+class Night(_Model):
+    dedup_lookback: Span = Field(
+        timedelta(minutes=60), description="A copy of an event this long before the day makes it a duplicate."
+    )
+    complete_grace: Span = Field(
+        timedelta(minutes=30), description="A log's progress must pass the day's end by this much."
+    )
+    lease: Span = Field(
+        timedelta(minutes=2), description="Time to live of the night's lease; renewed while it runs."
+    )
+    breaker_ratio: float = Field(
+        10.0,
+        gt=1,
+        description="Stop when a day has this many times more or fewer rows than the last day with rows.",
+    )
+    breaker_min_rows: int = Field(100_000, description="The breaker ignores days below this many rows.")
+    recount_full_below: int = Field(
+        20_000_000,
+        description="Up to this many rows DuckDB recounts everything, above it totals and 1/64 of the items.",
+    )
+    memory_pool: int = Field(6 * 2**30, description="Bytes of Sail's memory pool; it spills beyond.")
+
+
+class Settings(_Model):
+    """All settings. `home` holds everything that the embedded default writes."""
+
+    home: Path = Field(Path(".daybreak"), description="DAYBREAK_HOME")
+    engine: Literal["sail"] = "sail"
+    lake: Lake = Lake()
+    redis: Redis = Redis()
+    intake: Intake = Intake()
+    stream: Stream = Stream()
+    night: Night = Night()
+
+    @property
+    def lake_root(self) -> Path:
+        return self.lake.root or self.home / "lake"
+
+    @property
+    def staging_root(self) -> Path:
+        return self.home / "staging"
+
+
+def load(environ: Mapping[str, str] = os.environ, conf: Path = Path("conf")) -> Settings:
+    """The settings of this process: defaults, `base.toml`, the overlay `$DAYBREAK_ENV.toml`, variables.
+
+    Variables are `DAYBREAK_HOME`, `DAYBREAK_ENGINE` and `DAYBREAK_SECTION__KEY`, as in `DAYBREAK_LAKE__ROOT`.
+
+    Raises:
+        UsageError: an unknown key, a value that does not fit, a missing overlay.
+    """
+    files = [conf / "base.toml"] if (conf / "base.toml").exists() else []
+    if overlay := environ.get("DAYBREAK_ENV"):
+        files.append(conf / f"{overlay}.toml")
+    merged: dict[str, Any] = {}
+    for file in files:
+        _merge(merged, _checked(_read_toml(file), str(file)))
+    variables: dict[str, Any] = {}
+    for name, value in environ.items():
+        if name.startswith("DAYBREAK_") and name not in ("DAYBREAK_ENV", "DAYBREAK_CRASH_AT"):
+            _put(variables, name.removeprefix("DAYBREAK_").lower().split("__"), value)
+    _merge(merged, _checked(variables, "the environment (DAYBREAK_…)"))
+    settings = Settings.model_validate(merged)
+    return settings.model_copy(update={"home": settings.home.absolute()})
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        raise UsageError(
+            f"DAYBREAK_ENV names {file}, which is not there; create it or unset DAYBREAK_ENV"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file} is not valid TOML: {error}") from None
+
+
+def _checked(values: dict[str, Any], where: str) -> dict[str, Any]:
+    try:
+        Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        what = "is not a setting" if first["type"] == "extra_forbidden" else f"does not fit: {first['msg']}"
+        raise UsageError(
+            f"{where}: {key} = {first['input']!r} {what}; conf/README.md lists the settings"
+        ) from None
+    return values
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _put(tree: dict[str, Any], path: list[str], value: str) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = value

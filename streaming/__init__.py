@@ -1,0 +1,1 @@
+"""The speed layer: Count-Min sketches over an event stream, published as provisional lists."""

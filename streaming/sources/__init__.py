@@ -1,0 +1,1 @@
+"""Where the speed layer reads its events from."""
