@@ -1,4 +1,4 @@
-"""Settings: defaults live here, `conf/base.toml` shows them, an overlay and `DAYBREAK_…` variables change them.
+"""Settings: defaults live here, `conf/base.toml` shows them, an overlay and `DAYBREAK_…` change them.
 
 Read once, in the command line, and passed down frozen. An unknown key is an error that names the key and
 where it stands.
