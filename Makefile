@@ -1,0 +1,59 @@
+# Daybreak: what can be done from a checkout. Needs Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.daybreak-setup
+SOURCES := daybreak streaming lakehouse jobs
+CHECKED := $(SOURCES) bench docs tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint types imports fmt bench docs lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the locked packages; does nothing when up to date
+
+$(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Daybreak needs Python 3.11 or newer, not " + sys.version.split()[0] + "; try make setup PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## Replay real flights, correct the day, show the error
+	@$(BIN)/daybreak demo
+
+test: lint types imports ## Everything: lint, types, import contracts, the whole test suite
+	$(BIN)/python -m pytest
+
+test-fast: setup ## The tests that start no engine, server or process
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: setup ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## Check types (mypy strict on our packages)
+	$(BIN)/mypy
+
+imports: setup ## Check who imports whom
+	$(BIN)/lint-imports
+
+fmt: setup ## Format, and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure the targets, write bench/RESULTS.md
+	$(BIN)/python -m bench
+
+docs: setup ## Generate the reference pages and conf/README.md
+	$(BIN)/python docs/generate.py
+
+lock: setup ## Resolve the lock files anew from pyproject.toml
+	$(BIN)/python requirements/lock.py
+
+clean: ## Remove caches and build leftovers; .venv and .daybreak stay
+	rm -rf build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
+	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
