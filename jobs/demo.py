@@ -1,0 +1,173 @@
+"""The whole of Daybreak on one real day: provisional list, night, exact list, the error in words.
+
+Reads   the flights of `jobs.demo_data`
+Writes  its own home, HOME/demo, made anew by each run: events.jsonl, lake, embedded Redis
+Rerun   the same lists and the same error; every step is a command that a user could type
+"""
+
+import csv
+import io
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from daybreak.errors import DaybreakError, UsageError
+from daybreak.settings import Settings
+from jobs import demo_data
+
+RELATIVE_ERROR = "0.01"
+K = "10"
+MARKER = ".made-by-daybreak-demo"
+QUERY = """\
+SELECT item_id AS aircraft, count AS departures, strftime(first_occurred_at, '%H:%M') AS first,
+       strftime(last_occurred_at, '%H:%M') AS last
+FROM daily_counts
+WHERE day = DATE '{day}'
+ORDER BY count DESC, last_occurred_at - first_occurred_at, item_id DESC
+LIMIT 5"""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs `daybreak` commands in the demo's home and shows each as a user would type it."""
+
+    home: Path
+    console: Console
+
+    def run(self, *arguments: str, shown: bool = True) -> str:
+        """What the command printed.
+
+        Raises:
+            DaybreakError: it failed; carries its own message and exit code.
+        """
+        self.console.print(f"[bold]$ daybreak {escape(shlex.join(arguments))}[/bold]", soft_wrap=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "daybreak.cli", *arguments],
+            env=demo_environment(self.home),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+            failure = DaybreakError(f"the demo's step `daybreak {arguments[0]}` failed: {last}")
+            failure.exit_code = done.returncode if done.returncode > 0 else 1
+            raise failure
+        if shown:
+            self.console.print(done.stdout.rstrip(), markup=False, highlight=False, soft_wrap=True)
+        return done.stdout
+
+
+def demo_environment(home: Path) -> dict[str, str]:
+    """The environment of the commands: no setting of the user's own lake or Redis reaches the demo."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DAYBREAK_")}
+    return {**kept, "DAYBREAK_HOME": str(home), "PYTHONIOENCODING": "utf-8"}
+
+
+def fresh_home(settings: Settings, console: Console) -> Path:
+    """HOME/demo, empty; what an earlier demo left there is stopped and removed.
+
+    Raises:
+        UsageError: a folder of that name that no demo made.
+    """
+    home = settings.home / "demo"
+    if home.exists():
+        if not (home / MARKER).exists():
+            raise UsageError(
+                f"{home} was not made by a demo and stays as it is; move it or set DAYBREAK_HOME"
+            )
+        if (home / "redis").exists():
+            Shell(home, console).run("down", shown=False)
+        shutil.rmtree(home)
+    home.mkdir(parents=True)
+    (home / MARKER).touch()
+    return home
+
+
+def top_rows(text: str) -> list[dict[str, str]]:
+    """The rows of `daybreak top --format csv`."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def side_by_side(provisional: list[dict[str, str]], exact: list[dict[str, str]]) -> Table:
+    """Both lists, position by position; an item that is right within the shown ten is marked."""
+    right = {row["item_id"] for row in exact}
+    table = Table("position", "provisional", "estimate", "", "exact", "count", box=None, pad_edge=False)
+    for ours, theirs in zip(provisional, exact, strict=False):
+        mark = "✓" if ours["item_id"] in right else "✗"
+        table.add_row(
+            ours["position"], ours["item_id"], ours["count"], mark, theirs["item_id"], theirs["count"]
+        )
+    return table
+
+
+def run(settings: Settings, console: Console) -> None:
+    """Show the whole way of one day.
+
+    Raises:
+        UsageError: no flights installed, or a foreign folder where the demo's home should be.
+        DaybreakError: a step failed; with that step's exit code.
+    """
+    archive = demo_data.flights_archive()
+    home = fresh_home(settings, console)
+    shell = Shell(home, console)
+    day, events = demo_data.DAY.isoformat(), home / "events.jsonl"
+
+    _heading(console, "1  Events: every flight out of New York on two days, aircraft by aircraft")
+    replay = demo_data.write_replay(events, archive)
+    console.print(
+        f"{replay.lines} lines: {replay.flights} flights (of them {replay.cancelled} cancelled: no departure "
+        f"time, to be refused), {replay.repeated} sent twice, {replay.late} held back until their day was over, "
+        f"{replay.broken} broken."
+    )
+    try:
+        _show_day(shell, day, events)
+        _heading(console, "6  Where the files are")
+        console.print(
+            f"events  {events}\nlake    {home / 'lake'}  (Delta tables)", markup=False, soft_wrap=True
+        )
+        console.print(f"redis   {home / 'redis'}  (append-only file of the embedded server)", soft_wrap=True)
+        console.print(
+            f"\nTo look around:  DAYBREAK_HOME={home} daybreak status --from {day} --to {day}\n",
+            soft_wrap=True,
+        )
+    finally:
+        shell.run("down", shown=False)
+
+
+def _show_day(shell: Shell, day: str, events: Path) -> None:
+    console, file = shell.console, str(events)
+    _heading(console, "2  While the day runs: approximate lists")
+    console.print(
+        f"The sketch is forced down to a relative error of {RELATIVE_ERROR} (272 x 5 cells) and used from "
+        "the first event. Day and hour lists this small would otherwise be exact from the start, and there would "
+        "be no error to show."
+    )
+    shell.run("stream", file, "--until-idle", "--relative-error", RELATIVE_ERROR, "--force-cells")
+    top = ("top", "--window", "day", "--at", day, "-k", K, "--format", "csv")
+    provisional = top_rows(shell.run(*top))
+
+    _heading(console, "3  After the day: take the events into the lake and correct the day")
+    shell.run("ingest", file, "--complete-through", day)
+    shell.run("nightly", "--day", day)
+    exact = top_rows(shell.run(*top, shown=False))
+    console.print(side_by_side(provisional, exact))
+
+    _heading(console, "4  How wrong the provisional lists were")
+    shell.run("report", "--day", day)
+
+    _heading(console, "5  An analyst asks")
+    shell.run("sql", QUERY.format(day=day))
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print(f"\n[bold cyan]{text}[/bold cyan]")
