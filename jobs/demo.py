@@ -126,8 +126,8 @@ def run(settings: Settings, console: Console) -> None:
     replay = demo_data.write_replay(events, archive)
     console.print(
         f"{replay.lines} lines: {replay.flights} flights (of them {replay.cancelled} cancelled: no departure "
-        f"time, to be refused), {replay.repeated} sent twice, {replay.late} held back until their day was over, "
-        f"{replay.broken} broken."
+        f"time, to be refused), {replay.repeated} sent twice, {replay.late} held back until their day was "
+        f"over, {replay.broken} broken."
     )
     try:
         _show_day(shell, day, events)
@@ -149,8 +149,7 @@ def _show_day(shell: Shell, day: str, events: Path) -> None:
     _heading(console, "2  While the day runs: approximate lists")
     console.print(
         f"The sketch is forced down to a relative error of {RELATIVE_ERROR} (272 x 5 cells) and used from "
-        "the first event. Day and hour lists this small would otherwise be exact from the start, and there would "
-        "be no error to show."
+        "the first event. Lists this small would otherwise be exact from the start, with no error to show."
     )
     shell.run("stream", file, "--until-idle", "--relative-error", RELATIVE_ERROR, "--force-cells")
     top = ("top", "--window", "day", "--at", day, "-k", K, "--format", "csv")
