@@ -1,0 +1,89 @@
+"""Pages say what the code says: generated ones are fresh, README names only what exists."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from daybreak.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = sorted(
+    page
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]
+    if not page.relative_to(ROOT).parts[0].startswith(".")
+)
+
+
+@pytest.fixture(scope="module")
+def generate():
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def test_generated_pages_are_fresh(generate):
+    assert [page.relative_to(ROOT) for page in generate.stale(generate.pages())] == [], "run `make docs`"
+
+
+def test_a_page_that_differs_or_is_missing_is_stale(generate, tmp_path):
+    page = tmp_path / "page.md"
+    assert generate.stale({page: "new"}) == [page]
+    page.write_text("old")
+    assert generate.stale({page: "new"}) == [page]
+    page.write_text("new")
+    assert generate.stale({page: "new"}) == []
+
+
+def test_base_toml_shows_every_setting_with_its_default(generate):
+    text = (ROOT / "conf" / "base.toml").read_text(encoding="utf-8")
+    values = tomllib.loads(text)
+    assert Settings.model_validate(values) == Settings()
+    for key, default, _ in generate.settings_rows():
+        *sections, name = key.split(".")
+        section = values
+        for part in sections:
+            section = section[part]
+        if default is None:
+            assert re.search(rf"^# {name} =", text, re.MULTILINE), f"{key} is not shown"
+        else:
+            assert name in section, f"{key} is not shown"
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_make_targets_that_a_page_names_exist(page):
+    named = set(re.findall(r"(?:`|^ {4})make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+    assert named <= make_targets()
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_a_page_names_exist(page):
+    import typer.main
+    from daybreak.cli import app
+
+    commands = set(typer.main.get_command(app).commands)
+    text = page.read_text(encoding="utf-8")
+    named = set(
+        re.findall(r"(?:`|^ {4}|[A-Z]=\S+ )(?:\.venv/bin/)?daybreak ([a-z][a-z-]*)", text, re.MULTILINE)
+    )
+    assert named <= commands
+
+
+def test_the_makefile_has_the_agreed_targets_and_helps_by_default():
+    agreed = "help setup demo test test-fast lint types fmt bench docs clean"
+    assert set(agreed.split()) <= make_targets()
+    assert ".DEFAULT_GOAL := help" in (ROOT / "Makefile").read_text(encoding="utf-8")
