@@ -166,9 +166,9 @@ def commands_page() -> str | None:
 
     group = typer.main.get_command(app)
     parts = [
-        NOTE.format(source="daybreak/cli.py"),
-        "# Commands\n\nEach also takes `--help`. Exit codes: 0 done, 1 bug, 2 usage, 3 input incomplete, "
-        "4 check failed, 5 refused by a fence, 6 Redis or log unreachable, 7 unreadable input, "
+        NOTE.format(source="daybreak/cli.py")
+        + "# Commands\n\nEach also takes `--help`. Exit codes: 0 done, 1 bug, 2 usage, 3 input incomplete, "
+        "4 check failed,\n5 refused by a fence, 6 Redis or log unreachable, 7 unreadable input, "
         "8 lake or engine failed.\n",
     ]
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
@@ -181,7 +181,8 @@ def commands_page() -> str | None:
 def _command(context: Any, command: Any, name: str) -> str:
     usage = " ".join(["daybreak", name, *command.collect_usage_pieces(context)])
     about = "\n".join(line.strip() for line in (command.help or "").replace("\b", "").splitlines()).strip()
-    lines = [f"## {name}", "", f"`{usage}`", "", about, ""]
+    example = (command.epilog or "").removeprefix("Example: ")
+    lines = [f"## {name}", "", f"`{usage}`", "", about, "", *([f"    {example}", ""] if example else [])]
     records = [record for p in command.params if (record := p.get_help_record(context))]
     if records:
         lines += ["| parameter | meaning |", "|---|---|"]
@@ -208,9 +209,7 @@ def pages() -> dict[Path, str]:
 
 def stale(wanted: dict[Path, str]) -> list[Path]:
     """The pages that do not hold what they should."""
-    return [
-        page for page, text in wanted.items() if not page.exists() or page.read_text(encoding="utf-8") != text
-    ]
+    return [page for page, text in wanted.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
 
 
 def main() -> int:

@@ -42,8 +42,8 @@ class Shell:
     home: Path
     console: Console
 
-    def run(self, *arguments: str, shown: bool = True) -> str:
-        """What the command printed.
+    def run(self, *arguments: str, with_rows: bool = False) -> str:
+        """The rows that the command printed; what it said about them is shown, the rows when asked for.
 
         Raises:
             DaybreakError: it failed; carries its own message and exit code.
@@ -62,8 +62,9 @@ class Shell:
             failure = DaybreakError(f"the demo's step `daybreak {arguments[0]}` failed: {last}")
             failure.exit_code = done.returncode if done.returncode > 0 else 1
             raise failure
-        if shown:
-            self.console.print(done.stdout.rstrip(), markup=False, highlight=False, soft_wrap=True)
+        for text in (done.stderr, done.stdout if with_rows else ""):
+            if text.strip():
+                self.console.print(text.rstrip(), markup=False, highlight=False, soft_wrap=True)
         return done.stdout
 
 
@@ -82,11 +83,9 @@ def fresh_home(settings: Settings, console: Console) -> Path:
     home = settings.home / "demo"
     if home.exists():
         if not (home / MARKER).exists():
-            raise UsageError(
-                f"{home} was not made by a demo and stays as it is; move it or set DAYBREAK_HOME"
-            )
+            raise UsageError(f"{home} was not made by a demo and stays as it is; move it or set DAYBREAK_HOME")
         if (home / "redis").exists():
-            Shell(home, console).run("down", shown=False)
+            Shell(home, console).run("down")
         shutil.rmtree(home)
     home.mkdir(parents=True)
     (home / MARKER).touch()
@@ -98,15 +97,21 @@ def top_rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def provisional_list(rows: list[dict[str, str]]) -> Table:
+    """The list as served before the night."""
+    table = Table("position", "aircraft", "estimate", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row["position"], row["item_id"], row["count"])
+    return table
+
+
 def side_by_side(provisional: list[dict[str, str]], exact: list[dict[str, str]]) -> Table:
     """Both lists, position by position; an item that is right within the shown ten is marked."""
     right = {row["item_id"] for row in exact}
     table = Table("position", "provisional", "estimate", "", "exact", "count", box=None, pad_edge=False)
     for ours, theirs in zip(provisional, exact, strict=False):
         mark = "✓" if ours["item_id"] in right else "✗"
-        table.add_row(
-            ours["position"], ours["item_id"], ours["count"], mark, theirs["item_id"], theirs["count"]
-        )
+        table.add_row(ours["position"], ours["item_id"], ours["count"], mark, theirs["item_id"], theirs["count"])
     return table
 
 
@@ -132,16 +137,14 @@ def run(settings: Settings, console: Console) -> None:
     try:
         _show_day(shell, day, events)
         _heading(console, "6  Where the files are")
-        console.print(
-            f"events  {events}\nlake    {home / 'lake'}  (Delta tables)", markup=False, soft_wrap=True
-        )
+        console.print(f"events  {events}\nlake    {home / 'lake'}  (Delta tables)", markup=False, soft_wrap=True)
         console.print(f"redis   {home / 'redis'}  (append-only file of the embedded server)", soft_wrap=True)
         console.print(
             f"\nTo look around:  DAYBREAK_HOME={home} daybreak status --from {day} --to {day}\n",
             soft_wrap=True,
         )
     finally:
-        shell.run("down", shown=False)
+        shell.run("down")
 
 
 def _show_day(shell: Shell, day: str, events: Path) -> None:
@@ -154,18 +157,19 @@ def _show_day(shell: Shell, day: str, events: Path) -> None:
     shell.run("stream", file, "--until-idle", "--relative-error", RELATIVE_ERROR, "--force-cells")
     top = ("top", "--window", "day", "--at", day, "-k", K, "--format", "csv")
     provisional = top_rows(shell.run(*top))
+    console.print(provisional_list(provisional))
 
     _heading(console, "3  After the day: take the events into the lake and correct the day")
     shell.run("ingest", file, "--complete-through", day)
     shell.run("nightly", "--day", day)
-    exact = top_rows(shell.run(*top, shown=False))
+    exact = top_rows(shell.run(*top))
     console.print(side_by_side(provisional, exact))
 
     _heading(console, "4  How wrong the provisional lists were")
-    shell.run("report", "--day", day)
+    shell.run("report", "--day", day, with_rows=True)
 
     _heading(console, "5  An analyst asks")
-    shell.run("sql", QUERY.format(day=day))
+    shell.run("sql", QUERY.format(day=day), with_rows=True)
 
 
 def _heading(console: Console, text: str) -> None:

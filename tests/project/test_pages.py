@@ -77,9 +77,7 @@ def test_commands_that_a_page_names_exist(page):
 
     commands = set(typer.main.get_command(app).commands)
     text = page.read_text(encoding="utf-8")
-    named = set(
-        re.findall(r"(?:`|^ {4}|[A-Z]=\S+ )(?:\.venv/bin/)?daybreak ([a-z][a-z-]*)", text, re.MULTILINE)
-    )
+    named = set(re.findall(r"(?:`|^ {4}|[A-Z]=\S+ )(?:\.venv/bin/)?daybreak ([a-z][a-z-]*)", text, re.MULTILINE))
     assert named <= commands
 
 
