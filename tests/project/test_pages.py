@@ -73,6 +73,7 @@ def test_make_targets_that_a_page_names_exist(page):
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_that_a_page_names_exist(page):
     import typer.main
+
     from daybreak.cli import app
 
     commands = set(typer.main.get_command(app).commands)
