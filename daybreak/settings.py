@@ -100,6 +100,7 @@ class Night(_Model):
         20_000_000,
         description="Up to this many rows DuckDB recounts everything, above it totals and 1/64 of the items.",
     )
+    report_k: int = Field(20, gt=0, description="K of the report's recall and precision.")
     memory_pool: int = Field(6 * 2**30, description="Bytes of Sail's memory pool; it spills beyond.")
 
 

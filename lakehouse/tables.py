@@ -233,7 +233,9 @@ CORRECTIONS = Table(
             _f("stream_weight", pa.int64()),
             _f("late_weight", pa.int64()),
             _f("exact_weight", pa.int64()),
-            _f("duplicate_weight", pa.int64()),
+            _f("refused_count", pa.int64(), True),
+            _f("ahead_count", pa.int64(), True),
+            _f("duplicate_count", pa.int64(), True),
         ]
     ),
     ("day", "window", "bucket_start", "dimension", "lake_version"),
@@ -243,6 +245,7 @@ CORRECTIONS = Table(
         "below_truth": "served estimates below the exact count",
         "one_sided_holds": "every cell rebuilt from exact counts <= stream + late; null without a sketch",
         "lost_cells": "cells above stream + late: proof that the stream lost events",
+        "duplicate_count": "events of the day that the night took out as copies; null for hours",
     },
 )
 

@@ -1,0 +1,491 @@
+"""The `daybreak` command: the composition root. Every command imports what it needs when it runs.
+
+Rows and the JSON summary go to standard output, everything said about them to standard error.
+"""
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daybreak import clock, settings
+from daybreak.errors import DaybreakError, UsageError
+from daybreak.events import Kind
+from daybreak.windows import Bucket, Window, bucket_at
+
+if TYPE_CHECKING:
+    from daybreak.serving.lists import Lists, ServedList
+    from jobs.night import Place
+    from lakehouse.delta_rs import DeltaRsStore
+
+app = typer.Typer(
+    help="Approximate while the day runs, exact by daybreak.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+
+Files = Annotated[list[Path], typer.Argument(help="JSON lines, CSV or Parquet files.")]
+Map = Annotated[list[str] | None, typer.Option("--map", help="Rename a column: SOURCE=NAME, e.g. ts=occurred_at.")]
+Zone = Annotated[str | None, typer.Option(help="Zone of timestamps that carry none, e.g. UTC or Europe/London.")]
+DayOption = Annotated[str | None, typer.Option("--day", help="One UTC day, YYYY-MM-DD.")]
+From = Annotated[str | None, typer.Option("--from", help="First day of a range.")]
+To = Annotated[str | None, typer.Option("--to", help="Last day of a range.")]
+Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
+
+
+@app.command(epilog="Example: daybreak ingest events.parquet --map ts=occurred_at --complete-through 2011-12-09")
+def ingest(
+    files: Files,
+    kind: Annotated[Kind, typer.Option(help="What the files hold.")] = Kind.ITEMS,
+    mapping: Map = None,
+    default_timezone: Zone = None,
+    complete_through: Annotated[
+        str | None, typer.Option(help="Declare that every event up to the end of this day is in.")
+    ] = None,
+) -> None:
+    """Take files of events into the lake; each row is accepted or refused with a reason."""
+    from jobs import ingest as job
+
+    through = parse_day(complete_through) if complete_through else None
+    conf, store = lake()
+    totals = {"read": 0, "accepted": 0, "refused": 0, "skipped_files": 0}
+    for path in files:
+        done = job.ingest_file(
+            store,
+            conf,
+            clock.now,
+            path,
+            kind=kind,
+            mapping=parse_mapping(mapping),
+            default_timezone=default_timezone,
+        )
+        if done.skipped:
+            say(f"{path}: taken in before (same content), skipped")
+            totals["skipped_files"] += 1
+            continue
+        reasons = ", ".join(f"{count} {code}" for code, count in sorted(done.refused_by_code.items()))
+        say(
+            f"{path}: {done.accepted} accepted + {done.refused} refused = {done.read} read"
+            + (f" ({reasons})" if reasons else "")
+        )
+        for name in ("read", "accepted", "refused"):
+            totals[name] += getattr(done, name)
+    if through:
+        job.declare_complete(store, clock.now, kind, through)
+        say(f"{kind.value} are complete through {through}")
+    summarise("ingest", totals)
+
+
+@app.command(epilog="Example: daybreak stream events.jsonl --until-idle")
+def stream(
+    files: Files,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when the files are read.")] = False,
+    mapping: Map = None,
+    default_timezone: Zone = None,
+    relative_error: Annotated[float | None, typer.Option(help="Trial: this relative error for every window.")] = None,
+    force_cells: Annotated[
+        bool, typer.Option("--force-cells", help="Trial: sketch cells from the first event.")
+    ] = False,
+) -> None:
+    """Count events as they come and publish provisional lists in Redis."""
+    from streaming.sources.files import stream_files
+    from streaming.worker import Worker
+
+    if not until_idle:
+        raise UsageError("files end, so say --until-idle; endless sources come with Redis Streams and Kafka")
+    conf = settings.load()
+    trial: dict[str, Any] = {"force_cells": force_cells or conf.stream.force_cells}
+    if relative_error is not None:
+        if not 0 < relative_error < 1:
+            raise UsageError(f"--relative-error {relative_error} is not between 0 and 1; try 0.01")
+        for window in Window:
+            target = getattr(conf.stream, window.value)
+            trial[window.value] = target.model_copy(update={"relative_error": relative_error})
+    worker = Worker(conf.stream.model_copy(update=trial), lists(conf), clock.now)
+    for taken in stream_files(
+        files,
+        conf,
+        clock.now,
+        mapping=parse_mapping(mapping),
+        default_timezone=default_timezone,
+    ):
+        worker.feed(taken.accepted, taken.refused.num_rows)
+    worker.close()
+    counted = worker.accounting.as_dict()
+    say("{counted} counted + {late} late + {ahead} ahead + {refused} refused = {read} read".format(**counted))
+    summarise("stream", counted)
+
+
+@app.command(epilog="Example: daybreak nightly --day 2011-12-05")
+def nightly(
+    day: DayOption = None,
+    first: From = None,
+    last: To = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Recorrect exactly the days whose events have changed.")
+    ] = False,
+    allow_incomplete: Annotated[
+        bool, typer.Option("--allow-incomplete", help="Count what is there; Redis is left alone.")
+    ] = False,
+) -> None:
+    """Correct days exactly: check, commit, publish and report. Without a day: yesterday (UTC)."""
+    from jobs import status as days
+    from jobs.night import nightly as run_night
+
+    place = night_place()
+    if stale:
+        if day:
+            raise UsageError("--stale finds its days itself; leave --day out, or bound it with --from and --to")
+        spans = list(
+            days.ranges(
+                days.stale_days(
+                    place.store,
+                    place.settings,
+                    parse_day(first) if first else None,
+                    parse_day(last) if last else None,
+                )
+            )
+        )
+        if not spans:
+            say("no day is stale")
+    elif day or first or last:
+        spans = [parse_span(day, first, last)]
+    else:
+        spans = [(clock.now().date() - timedelta(days=1),) * 2]
+    for start, end in spans:
+        with progress(f"{start} to {end}" if start != end else str(start)) as step:
+            done = run_night(place, start, end, allow_incomplete=allow_incomplete, progress=step)
+        say(
+            f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {start}"
+            + (f" to {end}" if end != start else "")
+        )
+        if not done.rows:
+            say(f"warning: no event at all in {start} to {end}; explicitly empty lists are published")
+        summarise("nightly", done.as_dict())
+    if not spans:
+        summarise("nightly", {"days": 0})
+
+
+@app.command(epilog="Example: daybreak run pin --run-id scheduled-1 --day 2011-12-05")
+def run(
+    step: Annotated[
+        str, typer.Argument(help="complete, pin, derive, check, commit, capture, publish, report, optimize")
+    ],
+    run_id: Annotated[str, typer.Option("--run-id", help="The run that the step belongs to.")],
+    day: DayOption = None,
+    first: From = None,
+    last: To = None,
+    allow_incomplete: Annotated[bool, typer.Option("--allow-incomplete")] = False,
+) -> None:
+    """Run one step of a night; a scheduler retries steps, not nights."""
+    from jobs.night import run_step
+
+    start, end = parse_span(day, first, last) if (day or first or last) else (None, None)
+    run_step(night_place(), step, run_id, start, end, allow_incomplete)
+    summarise("run", {"step": step, "run_id": run_id})
+
+
+@app.command(epilog="Example: daybreak status --from 2011-12-01 --to 2011-12-09")
+def status(first: From = None, last: To = None, format_: Format = "table") -> None:
+    """Say of each day: rows, complete, provisional or exact or stale, generation, lake version."""
+    from dataclasses import asdict
+
+    from jobs.status import status as day_states
+
+    conf, store = lake()
+    found = day_states(store, conf, lists(conf), parse_day(first) if first else None, parse_day(last) if last else None)
+    names = ["day", "rows", "is_complete", "state", "generation", "lake_version"]
+    show(names, (asdict(each) for each in found), format_)
+
+
+@app.command(epilog="Example: daybreak top --window hour --at 2011-12-05T17:00 -k 20")
+def top(
+    window: Annotated[Window, typer.Option(help="Which window.")] = Window.DAY,
+    at: Annotated[
+        str | None, typer.Option(help="A time inside the bucket, UTC: 2011-12-05 or 2011-12-05T17:24.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many entries.")] = 20,
+    format_: Format = "table",
+) -> None:
+    """Show a list of the most played items, and whether it is provisional or exact."""
+    from daybreak.ranking import ranks
+
+    bucket = bucket_at(window, parse_instant(at))
+    conf = settings.load()
+    served = served_list(conf, bucket, k)
+    entries = served.entries[:k]
+    positions = ranks([count for _, count in entries], "competition")
+    rows = [
+        {"position": position, "rank": rank, "item_id": item_id, "count": count}
+        for position, (rank, (item_id, count)) in enumerate(zip(positions, entries, strict=True), 1)
+    ]
+    meta = served.meta
+    about = {
+        "state": meta.state,
+        "as_of": meta.as_of.isoformat(),
+        "error_bound": meta.error_bound,
+        "generation": meta.generation,
+        "lake_version": meta.lake_version,
+        "population": meta.items_total,
+    }
+    say(" ".join(f"{key}={value}" for key, value in about.items() if value is not None))
+    columns = ["position", "rank", "item_id", "count"]
+    if format_ == "json":
+        rows = [row | {name: about[name] for name in ("state", "as_of", "error_bound")} for row in rows]
+    show(columns, rows, format_)
+
+
+@app.command(epilog="Example: daybreak estimate --window day --at 2011-12-05 22086 85123A")
+def estimate(
+    items: Annotated[list[str], typer.Argument(metavar="ITEM…")],
+    window: Annotated[Window, typer.Option()] = Window.DAY,
+    at: Annotated[str | None, typer.Option(help="A time inside the bucket, UTC.")] = None,
+    format_: Format = "table",
+) -> None:
+    """Count of any items: the sketch's estimate while provisional, the exact count afterwards."""
+    bucket = bucket_at(window, parse_instant(at))
+    conf = settings.load()
+    counts, state, bound = item_counts(conf, bucket, items)
+    say(f"state={state} error_bound={bound}")
+    rows = [{"item_id": item, "count": counts[item], "state": state, "error_bound": bound} for item in items]
+    show(["item_id", "count", "state", "error_bound"], rows, format_)
+
+
+@app.command(epilog="Example: daybreak report --day 2011-12-05")
+def report(day: Annotated[str, typer.Option("--day", help="The corrected day.")], format_: Format = "table") -> None:
+    """Say how wrong the provisional lists of a corrected day were."""
+    from jobs import report as job
+
+    conf, store = lake()
+    found = job.report(store, conf, parse_day(day))
+    if format_ == "json":
+        print(json.dumps(found, default=str))
+    elif format_ == "csv":
+        show(list(found["lists"][0]) if found["lists"] else [], found["lists"], "csv")
+    else:
+        for line in job.in_words(found):
+            print(line)
+
+
+@app.command(epilog='Example: daybreak sql "select * from daily_counts order by count desc limit 5"')
+def sql(
+    query: Annotated[str, typer.Argument(help="A DuckDB query over the lake's views.")],
+    format_: Format = "table",
+) -> None:
+    """Query the exact tables with DuckDB, as the newest manifest shows them."""
+    from lakehouse import analyst
+
+    _, store = lake()
+    names, rows = analyst.query(analyst.connect(store), query)
+    show(names, (dict(zip(names, row, strict=True)) for row in rows), format_)
+
+
+@app.command(epilog="Example: daybreak doctor")
+def doctor(format_: Format = "table") -> None:
+    """Look at everything a night needs and say what is missing."""
+    from jobs.doctor import examine
+
+    found = examine(settings.load())
+    show(["what", "ok", "detail"], found, format_)
+    if not all(row["ok"] for row in found):
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: daybreak down")
+def down() -> None:
+    """Stop the embedded Redis; what it holds stays on disk."""
+    from daybreak.serving.server import EmbeddedServer
+
+    stopped = EmbeddedServer(settings.load().home).stop()
+    say("embedded Redis stopped" if stopped else "no embedded Redis was running")
+
+
+@app.command(epilog="Example: daybreak demo")
+def demo() -> None:
+    """Replay a real day of flights, correct it overnight and show the error."""
+    from rich.console import Console
+
+    from jobs import demo as job
+
+    job.run(settings.load(), Console())
+
+
+def lake() -> "tuple[settings.Settings, DeltaRsStore]":
+    """The settings and the lake."""
+    from lakehouse.delta_rs import DeltaRsStore
+
+    conf = settings.load()
+    return conf, DeltaRsStore(conf.lake_root)
+
+
+def lists(conf: settings.Settings) -> "Lists":
+    """The lists in Redis."""
+    from daybreak.serving.lists import Lists
+    from daybreak.serving.server import connect
+
+    return Lists(connect(conf), conf.redis)
+
+
+def night_place() -> "Place":
+    """What a night works on."""
+    from jobs.night import Place
+
+    conf, store = lake()
+    return Place(conf, store, lists(conf), clock.now)
+
+
+def served_list(conf: settings.Settings, bucket: Bucket, k: int) -> "ServedList":
+    """The list of a bucket: what Redis serves, or for a minute of a corrected day the lake's exact one.
+
+    Raises:
+        UsageError: there is none.
+    """
+    redis = lists(conf)
+    state = redis.day_state(bucket.day)
+    is_exact = state is not None and state.state == "exact"
+    if not (bucket.window is Window.MINUTE and is_exact) and (served := redis.read(bucket)):
+        return served
+    from jobs.lookup import list_from_lake
+
+    _, store = lake()
+    if found := list_from_lake(store, conf, bucket, k):
+        return found
+    raise UsageError(
+        f"no {bucket.window} list for {bucket.start:%Y-%m-%dT%H:%MZ}: stream its events, "
+        f"or correct the day with: daybreak nightly --day {bucket.day}"
+    )
+
+
+def item_counts(conf: settings.Settings, bucket: Bucket, items: Sequence[str]) -> tuple[dict[str, int], str, float]:
+    """(count or estimate per item, state, error bound) of a bucket."""
+    redis = lists(conf)
+    served = redis.read(bucket)
+    if served and served.meta.state == "provisional":
+        sketch, _ = redis.read_sketch(bucket)
+        if sketch is None:
+            raise UsageError(
+                f"the sketch of {bucket.label} on {bucket.day} is not kept yet; it is at the bucket's close"
+            )
+        from streaming.sketch import CountMinSketch
+
+        estimates = CountMinSketch.deserialize(sketch).estimate_ids(list(items))
+        return dict(zip(items, map(int, estimates), strict=True)), "provisional", served.meta.error_bound
+    from jobs.lookup import counts_from_lake
+
+    _, store = lake()
+    return counts_from_lake(store, conf, bucket, items), "exact", 0.0
+
+
+def parse_day(text: str) -> date:
+    """A UTC day from `YYYY-MM-DD`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a day; write it as 2011-12-05") from None
+
+
+def parse_span(day: str | None, first: str | None, last: str | None) -> tuple[date, date]:
+    """The first and last day meant by --day, or --from and --to."""
+    if day and (first or last):
+        raise UsageError("--day goes alone; for a range use --from and --to")
+    if day:
+        return parse_day(day), parse_day(day)
+    if not (first and last):
+        raise UsageError("a range needs both --from and --to")
+    start, end = parse_day(first), parse_day(last)
+    if start > end:
+        raise UsageError(f"--from {start} is after --to {end}; swap them")
+    return start, end
+
+
+def parse_instant(text: str | None) -> datetime:
+    """A UTC instant from `2011-12-05`, `2011-12-05T17:24` or with a zone; now without text."""
+    if text is None:
+        return clock.now()
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--at {text!r} is not a time; write it as 2011-12-05T17:24") from None
+    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def parse_mapping(pairs: Sequence[str] | None) -> Mapping[str, str]:
+    """{source column: contract column} from `SOURCE=NAME` options."""
+    mapping = {}
+    for pair in pairs or ():
+        source, separator, name = pair.partition("=")
+        if not (source and separator and name):
+            raise UsageError(f"--map {pair!r} is not SOURCE=NAME; write it as --map ts=occurred_at")
+        mapping[source] = name
+    return mapping
+
+
+def progress(title: str) -> Any:
+    """A spinner on a terminal that names the step at work; a line a step elsewhere."""
+    import contextlib
+
+    @contextlib.contextmanager
+    def shown() -> Any:
+        if not sys.stderr.isatty():
+            yield lambda step: say(f"{title}: {step}")
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(title) as spinner:
+            yield lambda step: spinner.update(f"{title}: {step}")
+
+    return shown()
+
+
+def show(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], format_: str) -> None:
+    """Rows on standard output as a table, JSON lines or CSV."""
+    match format_:
+        case "csv":
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([row[name] for name in columns] for row in rows)
+        case "json":
+            for row in rows:
+                print(json.dumps(row, default=str, ensure_ascii=False))
+        case "table":
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+
+            table = Table(*columns)
+            for row in rows:
+                table.add_row(*(Text("" if row[name] is None else str(row[name])) for name in columns))
+            Console(width=None if sys.stdout.isatty() else 200).print(table)
+        case _:
+            raise UsageError(f"--format {format_!r} is not known; use table, json or csv")
+
+
+def say(line: str) -> None:
+    """A line for the person, on standard error."""
+    print(line, file=sys.stderr)
+
+
+def summarise(command: str, values: Mapping[str, Any]) -> None:
+    """The run's last line: JSON on standard output."""
+    print(json.dumps({"command": command, "at": clock.now().isoformat(), **values}, default=str))
+
+
+def main() -> None:
+    """Run the command; a refusal is one line on standard error and its exit code."""
+    os.environ["TZ"] = "UTC"
+    try:
+        app()
+    except DaybreakError as error:
+        say(f"daybreak: {' '.join(str(error).split())}")
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Commits what a run staged and writes the manifest, the switch that analysts' views follow.
+
+Reads   staging of the run
+Writes  hourly_counts, daily_counts, top_lists  one fenced commit each
+        runs                                    the manifest, last
+Rerun   the same rows again under a newer attempt
+"""
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from daybreak.crashpoints import crash_point
+
+from daybreak.errors import CheckFailedError, FenceRefusedError
+from jobs.runtime import Night, RunState, code_version, saved_runs
+from lakehouse import tables
+from lakehouse.store import Transaction
+from lakehouse.tables import Table
+
+
+def commit(night: Night) -> None:
+    """Replace the run's days in every derived table, then write the manifest.
+
+    Raises:
+        FenceRefusedError: a newer run has committed one of the days.
+        CheckFailedError: the staging is not what was checked.
+    """
+    night.state.step = "committing"
+    night.save()
+    for table in tables.DERIVED:
+        if not holds_our_commit(night, table):
+            night.store.replace(
+                table,
+                night.pin.first,
+                night.pin.last,
+                staged_rows(night, table),
+                night.pin.transaction(table),
+            )
+        crash_point(f"night.committed.{table.name}")
+    write_manifest(night)
+    crash_point("night.manifest")
+    night.state.step = "committed"
+    night.save()
+
+
+def holds_our_commit(night: Night, table: Table) -> bool:
+    """Whether this very run has already replaced its days in `table` and nothing newer has."""
+    day = night.pin.first
+    return night.store.transaction_version(table, f"{table.name}/{day}") == night.pin.fence and any(
+        run_id == night.pin.run_id for _, run_id, _ in night.store.commits_after(table, -1)
+    )
+
+
+def staged_rows(night: Night, table: Table) -> pa.RecordBatchReader | pa.Table:
+    """The staged rows, streamed; the schema is the registry's, so a lossy cast is an error."""
+    files = night.staged_files(table)
+    if night.staged_row_count(table) != night.state.staged_rows.get(table.name):
+        raise CheckFailedError(
+            f"staging of {table.name} in {night.folder} is not what was checked; run the night again"
+        )
+    if not files:
+        return table.schema.empty_table()
+    return ds.dataset(files, schema=table.schema, format="parquet").scanner().to_reader()
+
+
+def write_manifest(night: Night) -> None:
+    """Append the run to `runs`, unless it is there already."""
+    pin, state = night.pin, night.state
+    app_id = f"runs/{pin.run_id}"
+    if night.store.transaction_version(tables.RUNS, app_id) is not None:
+        return
+    refuse_foreign_commits(night)
+    row = {
+        "run_id": pin.run_id,
+        "first_day": pin.first,
+        "last_day": pin.last,
+        "lake_version": pin.lake_version,
+        "attempt": pin.attempt,
+        "table_versions": [
+            *((table.name, night.store.version(table)) for table in tables.DERIVED),
+            (tables.ITEM_EVENTS.name, pin.lake_version),
+        ],
+        "days": [
+            day.model_dump()
+            | {
+                "distinct": state.distinct.get(day.day, 0),
+                "duplicate": day.rows - state.distinct.get(day.day, 0),
+            }
+            for day in pin.days
+        ],
+        "profile": state.profile,
+        "checks": state.checks,
+        "code_version": code_version(),
+        "parameters_hash": state.parameters_hash,
+        "outcome": "committed",
+        "committed_at": night.clock(),
+    }
+    rows = pa.Table.from_pylist([row], schema=tables.RUNS.schema)
+    night.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
+
+
+def refuse_foreign_commits(night: Night) -> None:
+    """Keep a half-committed night of somebody else out of the manifest.
+
+    Raises:
+        FenceRefusedError: another run has committed since the last manifest and is not finished.
+    """
+    known = {row["run_id"] for row in night.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
+    versions = newest_manifest_versions(night)
+    for table in tables.DERIVED:
+        for version, run_id, _ in night.store.commits_after(table, versions.get(table.name, -1)):
+            if run_id is None or run_id == night.pin.run_id or run_id in known:
+                continue
+            other = next((state for state in saved_runs(night.settings) if state.pin.run_id == run_id), None)
+            if other and night.pin.first <= other.pin.first and other.pin.last <= night.pin.last:
+                continue
+            days = f"{other.pin.first} to {other.pin.last}" if other else "unknown days"
+            raise FenceRefusedError(
+                f"run {run_id} ({days}) has committed {table.name} version {version} and is not finished; "
+                f"finish it with: daybreak run commit --run-id {run_id}"
+            )
+
+
+def newest_manifest_versions(night: Night) -> dict[str, int]:
+    """Table versions of the newest manifest; empty when there is none."""
+    runs = night.store.read(tables.RUNS)
+    if not runs.num_rows:
+        return {}
+    newest = max(runs.to_pylist(), key=lambda row: (row["committed_at"], row["run_id"]))
+    return dict(newest["table_versions"])
+
+
+def unfinished(night: Night) -> list[RunState]:
+    """Runs that died between their first commit and their manifest, oldest first."""
+    return [
+        state
+        for state in saved_runs(night.settings)
+        if state.step == "committing" and state.pin.run_id != night.pin.run_id
+    ]
+
+
+def finish_others(night: Night) -> list[str]:
+    """Roll dead runs forward from their checked staging; one that a newer run has overtaken is abandoned.
+
+    Returns the run ids that were finished.
+    """
+    finished = []
+    for state in unfinished(night):
+        other = Night(night.settings, night.store, night.clock, state)
+        try:
+            commit(other)
+            finished.append(state.pin.run_id)
+        except FenceRefusedError:
+            state.step = "abandoned"
+            other.save()
+    return finished

@@ -1,0 +1,41 @@
+"""Compacts the run's days, drops what no kept version needs, and removes staging that is over.
+
+Writes  item_events and the derived tables  the same rows in fewer files
+Rerun   changes nothing
+"""
+
+import shutil
+
+from jobs.runtime import Night, run_folder, saved_runs
+from lakehouse import tables
+
+FILES_PER_DAY = 4
+"""A day with more files than this is worth compacting."""
+
+
+def optimize(night: Night) -> None:
+    """Compact, vacuum and clear."""
+    days = len(night.pin.days)
+    for table in (tables.ITEM_EVENTS, *tables.DERIVED):
+        version = night.store.version(table)
+        files = night.store.files(table, version, night.pin.first, night.pin.last)
+        if len(files) > FILES_PER_DAY * days:
+            night.store.optimize(table, night.pin.first, night.pin.last, night.pin.run_id)
+    night.state.step = "done"
+    night.save()
+    clear_staging(night)
+
+
+def clear_staging(night: Night) -> list[str]:
+    """Remove the staging of runs that are over or were given up `staging_keep` ago; returns their ids.
+
+    A run that died while committing is kept: the next night finishes it from its staging.
+    """
+    removed = []
+    oldest = night.clock() - night.settings.lake.staging_keep
+    for state in saved_runs(night.settings):
+        mine = state.pin.run_id == night.pin.run_id
+        if state.step != "committing" and not mine and state.started_at < oldest:
+            shutil.rmtree(run_folder(night.settings, state.pin.run_id))
+            removed.append(state.pin.run_id)
+    return removed

@@ -1,0 +1,178 @@
+"""What a night knows: its run, its pins, its engine, its staging. Jobs see no more than this.
+
+A run's state lies beside its staging in `run.json`, so that each step can be run alone with `--run-id`.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from daybreak.clock import Clock
+from daybreak.errors import UsageError
+from daybreak.settings import Settings
+from lakehouse import tables
+from lakehouse.store import Store, Transaction
+from lakehouse.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakehouse.engine import SailEngine, StagedTable
+
+ATTEMPT_BITS = 16
+ONE_DAY = timedelta(days=1)
+
+
+class DayPin(BaseModel):
+    """The input of one day as this run saw it; what staleness is judged by."""
+
+    day: date
+    rows: int
+    lookback_rows: int
+    previous_rows: int
+    is_complete: bool
+
+
+class Pin(BaseModel):
+    """What a run is fixed to before it reads anything."""
+
+    run_id: str
+    first: date
+    last: date
+    lake_version: int
+    attempt: int
+    days: list[DayPin]
+
+    @property
+    def fence(self) -> int:
+        """Transaction version of the run's commits: newer events win, then newer attempts."""
+        return (self.lake_version << ATTEMPT_BITS) + self.attempt
+
+    def transaction(self, table: Table) -> Transaction:
+        """The fence of a commit of the run's days to `table`, one id per day."""
+        return Transaction({f"{table.name}/{d.day}": self.fence for d in self.days}, self.run_id)
+
+
+class RunState(BaseModel):
+    """Everything a later step needs; saved after each step."""
+
+    pin: Pin
+    step: Literal["pinned", "derived", "checked", "committing", "committed", "abandoned", "done"] = "pinned"
+    staged_rows: dict[str, int] = {}
+    distinct: dict[date, int] = {}
+    profile: str = "{}"
+    checks: str = "[]"
+    started_at: datetime
+    parameters_hash: str
+
+
+@dataclass
+class Night:
+    """One run over the days `pin.first` to `pin.last`. Jobs read and stage through it; none commits."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    state: RunState
+    _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
+
+    @property
+    def pin(self) -> Pin:
+        return self.state.pin
+
+    @property
+    def folder(self) -> Path:
+        return run_folder(self.settings, self.pin.run_id)
+
+    @cached_property
+    def engine(self) -> "SailEngine":
+        """The engine, started on first use and ended with the night."""
+        from lakehouse.engine import SailEngine
+
+        return self._resources.enter_context(
+            SailEngine(self.settings.home, memory_pool=self.settings.night.memory_pool)
+        )
+
+    def pinned_events(self) -> "DataFrame":
+        """Item events of the days and of the day before the first, from the pinned version's own files."""
+        first = self.pin.first - ONE_DAY if self.pin.first > date.min else self.pin.first
+        files = self.store.files(tables.ITEM_EVENTS, self.pin.lake_version, first, self.pin.last)
+        return self.engine.read(files, tables.ITEM_EVENTS.schema)
+
+    def staged_files(self, table: Table) -> list[str]:
+        """The Parquet files that this run staged for `table`; none when it staged no row."""
+        return sorted(str(file) for file in (self.folder / table.name).glob("*.parquet"))
+
+    def staged(self, table: Table) -> "DataFrame":
+        """`table` as staged by this run."""
+        return self.engine.read(self.staged_files(table), table.schema)
+
+    def stage(self, table: Table, frame: "DataFrame") -> "StagedTable":
+        """Write `frame` to this run's staging of `table`, replacing an earlier try."""
+        staged = self.engine.stage(frame, table, self.folder / table.name)
+        self.state.staged_rows[table.name] = staged.rows
+        return staged
+
+    def save(self) -> None:
+        """Write the state atomically."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / "run.json.new"
+        draft.write_text(self.state.model_dump_json(indent=1))
+        draft.replace(self.folder / "run.json")
+
+    def staged_row_count(self, table: Table) -> int:
+        """Rows in the staged files, from their footers."""
+        return sum(pq.ParquetFile(file).metadata.num_rows for file in self.staged_files(table))
+
+    def close(self) -> None:
+        """End the engine."""
+        self._resources.close()
+
+
+def run_folder(settings: Settings, run_id: str) -> Path:
+    """Where a run stages.
+
+    Raises:
+        UsageError: a run id that is no plain file name.
+    """
+    if not run_id or len(run_id) > 200 or run_id[0] == "." or not run_id.isprintable() or "/" in run_id:
+        raise UsageError(f"run id {run_id!r} cannot name a folder; use letters, digits, '-', ':' and '.'")
+    return settings.staging_root / run_id
+
+
+def load_state(settings: Settings, run_id: str) -> RunState:
+    """The saved state of a run.
+
+    Raises:
+        UsageError: no such run; its first step is `pin`.
+    """
+    file = run_folder(settings, run_id) / "run.json"
+    if not file.exists():
+        raise UsageError(f"no run {run_id!r} under {settings.staging_root}; start it with: run pin --run-id {run_id}")
+    return RunState.model_validate_json(file.read_text())
+
+
+def saved_runs(settings: Settings) -> Iterator[RunState]:
+    """The state of every run that still has staging, oldest first."""
+    states = [RunState.model_validate_json(file.read_text()) for file in settings.staging_root.glob("*/run.json")]
+    yield from sorted(states, key=lambda state: state.started_at)
+
+
+def parameters_hash(settings: Settings) -> str:
+    """Digest of the settings that change what a night computes."""
+    shaping = settings.night.model_dump_json(include={"dedup_lookback"}) + str(settings.stream.list_depth)
+    return hashlib.sha256(shaping.encode()).hexdigest()[:16]
+
+
+def code_version() -> str:
+    """The version of the code that computes."""
+    return version("daybreak")

@@ -1,0 +1,115 @@
+"""What is known of each day: rows, completeness, provisional, exact or stale, generation, lake version.
+
+Reads   item_events (log), progress, runs, Redis day states
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from daybreak.serving.lists import Lists
+
+from daybreak.settings import Settings
+from daybreak.windows import days_between
+from jobs.pin import complete_through, day_before, is_complete, lookback_rows
+from lakehouse import tables
+from lakehouse.store import Store
+
+
+@dataclass(frozen=True)
+class DayStatus:
+    """One day in the lake and in Redis."""
+
+    day: date
+    rows: int
+    is_complete: bool
+    state: str
+    """none, provisional, exact, incomplete (counted before all had arrived) or stale"""
+    generation: int | None
+    lake_version: int | None
+
+
+def newest_days(store: Store) -> dict[date, dict[str, object]]:
+    """What the newest run of each day recorded, with its run_id and lake_version."""
+    newest: dict[date, dict[str, object]] = {}
+    runs = sorted(store.read(tables.RUNS).to_pylist(), key=lambda row: (row["committed_at"], row["run_id"]))
+    for run in runs:
+        for day in run["days"]:
+            newest[day["day"]] = day | {"run_id": run["run_id"], "lake_version": run["lake_version"]}
+    return newest
+
+
+def stale_days(store: Store, settings: Settings, first: date | None = None, last: date | None = None) -> list[date]:
+    """Corrected days whose rows, or the look-back slice before them, are no longer what their run recorded.
+
+    Judged by row counts of an append-only table, not by its version: `optimize` makes no day stale.
+    """
+    recorded = {
+        day: seen
+        for day, seen in newest_days(store).items()
+        if (first is None or day >= first) and (last is None or day <= last)
+    }
+    if not recorded:
+        return []
+    version = store.version(tables.ITEM_EVENTS)
+    rows = store.row_counts(tables.ITEM_EVENTS, version, day_before(min(recorded)), max(recorded))
+    stale = []
+    for day, seen in sorted(recorded.items()):
+        before = day_before(day)
+        if rows.get(day, 0) != seen["rows"]:
+            stale.append(day)
+        elif rows.get(before, 0) != seen["previous_rows"]:
+            slices = lookback_rows(store, version, before, before, settings.night.dedup_lookback)
+            if slices.get(before, 0) != seen["lookback_rows"]:
+                stale.append(day)
+    return stale
+
+
+def status(store: Store, settings: Settings, lists: Lists, first: date | None, last: date | None) -> list[DayStatus]:
+    """One row per day from `first` to `last`; without them from the first to the last day that is known."""
+    version = store.version(tables.ITEM_EVENTS)
+    rows = store.row_counts(tables.ITEM_EVENTS, version, date.min, date.max) if version >= 0 else {}
+    corrected = newest_days(store)
+    known = sorted({*rows, *corrected})
+    if first is None or last is None:
+        if not known:
+            return []
+        first, last = first or known[0], last or known[-1]
+    stale = set(stale_days(store, settings, first, last))
+    first_open = complete_through(store, settings)
+    found = []
+    for day in days_between(first, last):
+        served = lists.day_state(day)
+        seen = corrected.get(day)
+        if day in stale:
+            state = "stale"
+        elif seen and not seen["is_complete"]:
+            state = "incomplete"
+        elif served:
+            state = served.state
+        else:
+            state = "exact" if seen else "none"
+        found.append(
+            DayStatus(
+                day=day,
+                rows=rows.get(day, 0),
+                is_complete=is_complete(first_open, day),
+                state=state,
+                generation=served.generation if served else None,
+                lake_version=int(str(seen["lake_version"])) if seen else None,
+            )
+        )
+    return found
+
+
+def ranges(days: Iterable[date]) -> Iterator[tuple[date, date]]:
+    """Runs of consecutive days, each as (first, last)."""
+    start = previous = None
+    for day in sorted(days):
+        if start is None or previous is None or (day - previous).days > 1:
+            if start is not None and previous is not None:
+                yield start, previous
+            start = day
+        previous = day
+    if start is not None and previous is not None:
+        yield start, previous
