@@ -1,0 +1,93 @@
+"""`daybreak demo` as a user runs it, against a count of its own file in plain Python."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import psutil
+import pytest
+
+from jobs import demo_data
+
+pytestmark = pytest.mark.slow
+
+DAY = demo_data.DAY.isoformat()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def shown(home):
+    return run_demo(home)
+
+
+def run_demo(home) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "daybreak.cli", "demo"],
+        env={**os.environ, "DAYBREAK_HOME": str(home), "COLUMNS": "160", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def events_of_the_day(home):
+    for line in (home / "demo" / "events.jsonl").read_text("utf-8").splitlines():
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if event["event_id"].startswith("broken") or None in (event["item_id"], event["occurred_at"]):
+            continue
+        if event["occurred_at"].startswith(DAY):
+            yield event["event_id"], event["item_id"]
+
+
+def both_lists(text):
+    pattern = r"^ *\d+ +(N\w+) +(\d+) +[✓✗] +(N\w+) +(\d+) *$"
+    return re.findall(pattern, text, re.MULTILINE)
+
+
+def test_the_exact_list_is_what_a_counter_gives(home, shown):
+    counts = Counter(item for _, item in set(events_of_the_day(home)))
+    expected = sorted(counts.items(), key=lambda pair: (pair[1], pair[0].encode()), reverse=True)[:10]
+    assert [(item, int(count)) for _, _, item, count in both_lists(shown)] == expected
+
+
+def test_the_provisional_estimates_show_an_error_and_never_below_the_truth(home, shown):
+    sent = Counter(item for _, item in events_of_the_day(home))
+    file = (home / "demo" / "events.jsonl").read_text("utf-8").splitlines()
+    assert sum(sent.values()) < len(file)
+    late = Counter(json.loads(line)["item_id"] for line in file[-late_count(shown) :])
+    overcounts = [int(estimate) - sent[item] + late[item] for item, estimate, _, _ in both_lists(shown)]
+    assert min(overcounts) >= 0
+    assert max(overcounts) > 0
+
+
+def late_count(text) -> int:
+    return int(re.search(r"(\d+) held back", " ".join(text.split()))[1])
+
+
+def test_it_says_the_error_and_that_the_sketch_is_forced(shown):
+    words = " ".join(shown.split())
+    assert "sketch is forced" in words
+    assert "recall" in words
+    assert "one-sided law holds" in words
+    assert "daily_counts" in words
+
+
+def test_a_second_demo_gives_the_same_lists_and_leaves_no_process(home, shown):
+    again = run_demo(home)
+    assert both_lists(again) == both_lists(shown) != []
+    left = [p.info for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])]
+    assert left == []
