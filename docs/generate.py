@@ -161,7 +161,6 @@ def commands_page() -> str | None:
         from daybreak.cli import app
     except ImportError:
         return None
-    import click
     import typer.main
 
     group = typer.main.get_command(app)
@@ -173,7 +172,7 @@ def commands_page() -> str | None:
     ]
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
         if not command.hidden:
-            context = click.Context(command, info_name=f"daybreak {name}")
+            context = command.context_class(command, info_name=f"daybreak {name}")
             parts.append(_command(context, command, name))
     return "\n".join(parts)
 
