@@ -51,9 +51,7 @@ class RawBatch:
     raw: Callable[[Indices], list[str]]
 
 
-def read_file(
-    path: Path, *, mapping: Mapping[str, str] = NO_MAPPING, batch_rows: int = 262_144
-) -> Iterator[RawBatch]:
+def read_file(path: Path, *, mapping: Mapping[str, str] = NO_MAPPING, batch_rows: int = 262_144) -> Iterator[RawBatch]:
     """The rows of one file in batches of about `batch_rows`, in file order.
 
     Args:
@@ -141,9 +139,7 @@ def _renamed(path: Path, table: pa.Table, mapping: Mapping[str, str]) -> pa.Tabl
             "correct --map, as in ts=occurred_at",
         )
     if not known:
-        raise _unreadable(
-            path, f"has no column of an event (it has {_listed(table)})", "name them with --map"
-        )
+        raise _unreadable(path, f"has no column of an event (it has {_listed(table)})", "name them with --map")
     taken = set(mapping.values())
     return table.rename_columns(
         [mapping.get(name, f"{name}_" if name in taken else name) for name in table.column_names]
@@ -169,9 +165,7 @@ def _read_parquet(path: Path, mapping: Mapping[str, str], batch_rows: int) -> It
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
-        raise _unreadable(
-            path, f"is not a whole Parquet file ({_first_line(error)})", "fetch it again"
-        ) from None
+        raise _unreadable(path, f"is not a whole Parquet file ({_first_line(error)})", "fetch it again") from None
 
 
 def _read_csv(path: Path, file: IO[bytes], mapping: Mapping[str, str]) -> Iterator[RawBatch]:
@@ -191,9 +185,7 @@ def _read_csv(path: Path, file: IO[bytes], mapping: Mapping[str, str]) -> Iterat
             broken[:] = broken[len(ready) :]
             yield _columnar(table, offsets, ready)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise _unreadable(
-            path, f"is not UTF-8 CSV with a header ({_first_line(error)})", "save it so"
-        ) from None
+        raise _unreadable(path, f"is not UTF-8 CSV with a header ({_first_line(error)})", "save it so") from None
     if broken:
         yield _columnar(pa.table({}), np.arange(0), broken)
 
@@ -269,7 +261,6 @@ class _JsonLines:
         taken = set(self.mapping.values())
         self.contract |= {name: name for name in CONTRACT if name not in taken and name not in self.mapping}
         self.types: dict[str, pa.DataType] = {}
-        self.nested: set[str] = set()
 
     def read(self, file: IO[bytes]) -> Iterator[RawBatch]:
         first, carry = 0, b""
@@ -282,7 +273,7 @@ class _JsonLines:
                     raise self._not_json("has a line above 64 MiB")
                 continue
             block, carry = carry + chunk[:cut], chunk[cut:]
-            if block.strip():
+            if block and not block.isspace():
                 batch, count = self._block(block, first)
                 yield batch
                 first += count
@@ -310,9 +301,7 @@ class _JsonLines:
         joined = _join(pieces)
         if first == 0:
             self._check_first(joined, lines)
-        broken = [
-            (first + line, lines.text(line), reason) for piece in pieces for line, reason in piece.broken
-        ]
+        broken = [(first + line, lines.text(line), reason) for piece in pieces for line, reason in piece.broken]
         at = np.concatenate([piece.lines for piece in pieces])
 
         def raw(indices: Indices) -> list[str]:
@@ -329,17 +318,17 @@ class _JsonLines:
             except (ValueError, RecursionError):
                 continue
             for name, value in row.items() if isinstance(row, dict) else ():
-                if isinstance(value, dict | list):
-                    self.nested.add(name)
-                elif isinstance(value, str):
+                if isinstance(value, str) and self.contract.get(name) != "points":
                     self.types.setdefault(name, pa.string())
-                elif type(value) is int and name in self.contract:
-                    self.types.setdefault(name, pa.int64())
-        for source, name in self.contract.items():
-            if name == "points" or (name == "weight" and self.types.get(source) != pa.int64()):
-                self.types[source] = NUMBER
-            else:
-                self.types.setdefault(source, pa.int64() if name == "schema_version" else pa.string())
+                elif name in self.contract and isinstance(value, str | int | float):
+                    self.types.setdefault(name, self._number_type(name, value))
+
+    def _number_type(self, source: str, value: Any) -> pa.DataType:
+        """The type that reads a field first seen as a number; only integers keep their text as int64."""
+        name = self.contract[source]
+        if name == "points" or (name == "weight" and type(value) is not int):
+            return NUMBER
+        return pa.int64() if type(value) is int else pa.string()
 
     def _check_first(self, table: pa.Table, lines: "_Lines") -> None:
         if table.num_columns:
@@ -364,13 +353,20 @@ class _JsonLines:
             if not block.isascii():
                 block.decode()
             table = self._parse(block)
-            texts = [n for n in table.column_names if n not in self.types and _is_time(table[n].type)]
-            if texts:  # a text that looks like an instant, in a field first seen here: keep it as written
-                self.types |= dict.fromkeys(texts, pa.string())
+            if guessed := [name for name in table.column_names if self._is_misread(name, table[name].type)]:
+                points = [name for name in guessed if self.contract.get(name) in ("points", "weight")]
+                self.types |= dict.fromkeys(guessed, pa.string()) | dict.fromkeys(points, NUMBER)
                 table = self._parse(block)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             return None
         return self._plain(table, block)
+
+    def _is_misread(self, name: str, kind: pa.DataType) -> bool:
+        """True if Arrow's guess at a field first seen in this block loses how it was written."""
+        if name in self.types:
+            return False
+        plain = pa.types.is_string(kind) or pa.types.is_null(kind) or pa.types.is_integer(kind)
+        return bool(pa.types.is_temporal(kind)) or (name in self.contract and not plain)
 
     def _parse(self, block: bytes) -> pa.Table:
         schema = pa.schema(list(self.types.items()))
@@ -477,10 +473,6 @@ def _extra_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_temporal(kind))
 
 
 def _no_constant(name: str) -> Any:

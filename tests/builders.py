@@ -1,0 +1,61 @@
+"""Rows with only the interesting fields spelled out."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from daybreak.events import ITEM_EVENT, Kind
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def instant(text: str) -> datetime:
+    """`2026-03-01 12:00` as an aware instant; a text with a zone keeps its own."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def event(number: int = 0, **fields: Any) -> dict[str, Any]:
+    """One accepted item event; `occurred_at` and `received_at` may be texts."""
+    row: dict[str, Any] = {
+        "event_id": f"e{number}",
+        "item_id": "A",
+        "occurred_at": NOON,
+        "user_id": None,
+        "region": None,
+        "category": None,
+        "weight": 1,
+        "schema_version": 1,
+        "extra": None,
+        "source": "test",
+        "partition": 0,
+        "offset": number,
+    } | fields
+    for name in ("occurred_at", "received_at"):
+        if isinstance(row.get(name), str):
+            row[name] = instant(row[name])
+    row.setdefault("received_at", row["occurred_at"])
+    return row | {"day": row["occurred_at"].astimezone(UTC).date()}
+
+
+def events(*rows: dict[str, Any]) -> pa.Table:
+    """A table of accepted item events, one per dict of fields: `events({"item_id": "A"}, {"weight": 3})`."""
+    return pa.Table.from_pylist([event(n, **row) for n, row in enumerate(rows)], schema=ITEM_EVENT)
+
+
+def counts(**of: int) -> pa.Table:
+    """Exact counts as a table: `counts(A=3, B=1)`."""
+    return pa.table(
+        {"item_id": pa.array(list(of), pa.string()), "count": pa.array(list(of.values()), pa.int64())}
+    )
+
+
+def raw_row(kind: Kind = Kind.ITEMS, **fields: Any) -> dict[str, Any]:
+    """One row as a producer writes it: acceptable unless a field says otherwise; None leaves a field out."""
+    row: dict[str, Any] = {"event_id": "e1", "occurred_at": "2026-03-01T12:00:00Z"}
+    if kind is Kind.ITEMS:
+        row |= {"item_id": "A"}
+    else:
+        row |= {"match_id": "m1", "player_id": "p1", "points": 1}
+    return {name: value for name, value in (row | fields).items() if value is not None}
