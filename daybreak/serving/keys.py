@@ -1,0 +1,71 @@
+"""Every Redis key. The keys of one day share a hash tag, so that one script can flip the day, on a cluster too.
+
+`daybreak:{items.2026-03-01}:day:top`, `…:hour.17:top`, `…:minute.17.24:meta`; a dimension is a suffix of
+the label: `…:day[region=EU]:top`.
+"""
+
+from datetime import date
+from typing import Literal
+
+LATEST_EXACT_DAY = "daybreak:latest_exact_day"
+"""Pointer to the newest exact day, as YYYY-MM-DD."""
+
+Part = Literal["top", "meta", "sketch", "late"]
+PARTS: tuple[Part, ...] = ("top", "meta", "sketch", "late")
+"""What a list consists of: sorted set, hash, and while provisional the sketch and the late sketch."""
+
+
+def day_prefix(day: date) -> str:
+    """What every key of `day` starts with.
+
+    >>> day_prefix(date(2026, 3, 1))
+    'daybreak:{items.2026-03-01}:'
+    """
+    return f"daybreak:{{items.{day.isoformat()}}}:"
+
+
+def items_key(day: date, label: str, part: Part) -> str:
+    """The key of one part of a list.
+
+    >>> items_key(date(2026, 3, 1), "hour.17", "top")
+    'daybreak:{items.2026-03-01}:hour.17:top'
+    """
+    return f"{day_prefix(day)}{label}:{part}"
+
+
+def with_dimension(label: str, dimension: str, value: str) -> str:
+    """The label of a list that counts one value of a dimension only.
+
+    >>> with_dimension("day", "region", "EU")
+    'day[region=EU]'
+    """
+    return f"{label}[{dimension}={value}]"
+
+
+def state_key(day: date) -> str:
+    """The day's control hash: state, generation, lake_version. It is the fence, and outlives the lists."""
+    return f"{day_prefix(day)}state"
+
+
+def labels_key(day: date) -> str:
+    """The set of the labels that have a list; so that nobody ever scans the server."""
+    return f"{day_prefix(day)}labels"
+
+
+def staged_prefix(day: date, run_id: str) -> str:
+    """What the keys of a publication under way start with; they expire soon."""
+    return f"{day_prefix(day)}next.{run_id}:"
+
+
+def previous_prefix(day: date) -> str:
+    """What the keys of the generation before start with."""
+    return f"{day_prefix(day)}prev:"
+
+
+def lease_key(name: str) -> str:
+    """The lease called `name`.
+
+    >>> lease_key("night")
+    'daybreak:lease:night'
+    """
+    return f"daybreak:lease:{name}"
