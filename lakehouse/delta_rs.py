@@ -63,7 +63,7 @@ class DeltaRsStore:
 
     def exists(self, table: Table) -> bool:
         """Whether the table is there."""
-        return DeltaTable.is_deltatable(str(self.path(table)))
+        return bool(DeltaTable.is_deltatable(str(self.path(table))))
 
     def version(self, table: Table) -> int:
         """The newest version; -1 when the table does not exist."""
