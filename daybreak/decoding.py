@@ -266,8 +266,9 @@ class _JsonLines:
         first, carry = 0, b""
         while True:
             chunk = file.read(self.block_bytes)
-            cut = chunk.rfind(b"\n") + 1
-            if chunk and not cut:
+            last = len(chunk) < self.block_bytes
+            cut = len(chunk) if last else chunk.rfind(b"\n") + 1
+            if not last and not cut:
                 carry += chunk
                 if len(carry) > LINE_LIMIT:
                     raise self._not_json("has a line above 64 MiB")
@@ -277,7 +278,7 @@ class _JsonLines:
                 batch, count = self._block(block, first)
                 yield batch
                 first += count
-            if not chunk:
+            if last:
                 break
         if first == 0:
             raise self._not_json("holds no row")
