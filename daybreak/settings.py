@@ -44,16 +44,12 @@ class Redis(_Model):
     url: str | None = Field(None, description="A Redis 7+ or Valkey server; default: the embedded one.")
     provisional_ttl: Span = Field(timedelta(days=3), description="How long provisional lists live.")
     minute_ttl: Span = Field(timedelta(days=1), description="How long provisional minute lists live.")
-    exact_ttl: Span = Field(
-        timedelta(days=400), description="How long exact lists live; the fence outlives them."
-    )
+    exact_ttl: Span = Field(timedelta(days=400), description="How long exact lists live; the fence outlives them.")
     previous_ttl: Span = Field(timedelta(days=2), description="How long the generation before is kept.")
 
 
 class Intake(_Model):
-    future_tolerance: Span = Field(
-        timedelta(minutes=5), description="occurred_at may be this much after received_at."
-    )
+    future_tolerance: Span = Field(timedelta(minutes=5), description="occurred_at may be this much after received_at.")
 
 
 class WindowTarget(_Model):
@@ -63,9 +59,7 @@ class WindowTarget(_Model):
 
 class Stream(_Model):
     confidence: float = Field(0.99, gt=0, lt=1, description="How often the error bound holds, per estimate.")
-    seed: int = Field(
-        42, description="Seed of the rows' hash constants; sketches of other seeds never merge."
-    )
+    seed: int = Field(42, description="Seed of the rows' hash constants; sketches of other seeds never merge.")
     list_depth: int = Field(1000, gt=0, description="Entries of a published list; K is a slice of it.")
     candidate_factor: int = Field(4, gt=0, description="Candidates kept, as a multiple of list_depth.")
     publish_every: Span = Field(timedelta(seconds=5), description="Time between two publications.")
@@ -87,9 +81,7 @@ class Night(_Model):
     complete_grace: Span = Field(
         timedelta(minutes=30), description="A log's progress must pass the day's end by this much."
     )
-    lease: Span = Field(
-        timedelta(minutes=2), description="Time to live of the night's lease; renewed while it runs."
-    )
+    lease: Span = Field(timedelta(seconds=30), description="Time to live of the night's lease; renewed while it runs.")
     breaker_ratio: float = Field(
         10.0,
         gt=1,
@@ -151,9 +143,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text())
     except FileNotFoundError:
-        raise UsageError(
-            f"DAYBREAK_ENV names {file}, which is not there; create it or unset DAYBREAK_ENV"
-        ) from None
+        raise UsageError(f"DAYBREAK_ENV names {file}, which is not there; create it or unset DAYBREAK_ENV") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
 
@@ -165,9 +155,7 @@ def _checked(values: dict[str, Any], where: str) -> dict[str, Any]:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         what = "is not a setting" if first["type"] == "extra_forbidden" else f"does not fit: {first['msg']}"
-        raise UsageError(
-            f"{where}: {key} = {first['input']!r} {what}; conf/README.md lists the settings"
-        ) from None
+        raise UsageError(f"{where}: {key} = {first['input']!r} {what}; conf/README.md lists the settings") from None
     return values
 
 

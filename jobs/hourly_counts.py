@@ -6,13 +6,13 @@ Grain   one row per (day, hour, item_id)
 Rerun   same events give the same rows; no column comes from the clock
 """
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from daybreak.events import ORDER_KEY
-from daybreak.windows import MICROSECONDS_PER_MINUTE
+from daybreak.windows import MICROSECONDS_PER_MINUTE, day_bounds
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.engine import StagedTable
@@ -23,16 +23,23 @@ SHARDS = 16
 MICROSECONDS_PER_DAY = 1440 * MICROSECONDS_PER_MINUTE
 
 
-def with_counted_day(events: DataFrame, lookback: timedelta) -> DataFrame:
-    """Each event under its own `counted_day`, and those of the look-back slice again under the next day.
+def with_counted_day(events: DataFrame, first: date, last: date, lookback: timedelta) -> DataFrame:
+    """The events of the days under their own `counted_day`, and those of the look-back slices under the next one.
 
-    An event of the slice can only take copies of the next day away; `filter_own_day` drops it afterwards.
+    An event of a slice can only take copies of the next day away; `filter_own_day` drops it afterwards.
     """
+    start, _ = day_bounds(first)
+    _, end = day_bounds(last)
+    last_slice_end, _ = day_bounds(last)
     micros = F.pmod(F.unix_micros("occurred_at"), F.lit(MICROSECONDS_PER_DAY))
-    own = events.withColumn("counted_day", F.to_date("occurred_at"))
     slice_start = MICROSECONDS_PER_DAY - lookback // timedelta(microseconds=1)
-    before = own.filter(micros >= F.lit(slice_start)).withColumn("counted_day", F.date_add("counted_day", 1))
-    return own.unionByName(before)
+    own = events.filter(F.col("occurred_at") >= F.lit(start))
+    own = own if last == date.max else own.filter(F.col("occurred_at") < F.lit(end))
+    before = events.filter(F.col("occurred_at") < F.lit(last_slice_end)).filter(micros >= F.lit(slice_start))
+    before = before if first == date.min else before.filter(F.col("occurred_at") >= F.lit(start - lookback))
+    return own.withColumn("counted_day", F.to_date("occurred_at")).unionByName(
+        before.withColumn("counted_day", F.date_add(F.to_date("occurred_at"), 1))
+    )
 
 
 def filter_first_copies(events: DataFrame) -> DataFrame:
@@ -71,10 +78,10 @@ def count_items_by_hour(events: DataFrame) -> DataFrame:
     )
 
 
-def hourly_counts(events: DataFrame, lookback: timedelta) -> DataFrame:
+def hourly_counts(events: DataFrame, first: date, last: date, lookback: timedelta) -> DataFrame:
     """The days' whole table, in schema order. `events` holds the days and the day before the first."""
     return tables.HOURLY_COUNTS.conform(
-        events.transform(with_counted_day, lookback)
+        events.transform(with_counted_day, first, last, lookback)
         .transform(filter_first_copies)
         .transform(filter_own_day)
         .transform(count_items_by_hour)
@@ -83,9 +90,7 @@ def hourly_counts(events: DataFrame, lookback: timedelta) -> DataFrame:
 
 def run(night: Night) -> StagedTable:
     """Stage the run's days."""
-    days = night.pin
-    staged = hourly_counts(night.pinned_events(), night.settings.night.dedup_lookback)
+    lookback = night.settings.night.dedup_lookback
     return night.stage(
-        tables.HOURLY_COUNTS,
-        staged.filter((F.col("day") >= F.lit(days.first)) & (F.col("day") <= F.lit(days.last))),
+        tables.HOURLY_COUNTS, hourly_counts(night.pinned_events(), night.pin.first, night.pin.last, lookback)
     )

@@ -1,0 +1,104 @@
+"""A small world with everything real: a lake, a Redis, an engine, and the command as a subprocess."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from daybreak import clock
+from daybreak.events import Kind
+from daybreak.serving.lists import Lists
+from daybreak.serving.server import connect
+from daybreak.settings import Settings
+from jobs.ingest import declare_complete, ingest_file
+from jobs.night import Place, Summary, nightly
+from lakehouse.delta_rs import DeltaRsStore
+
+D1, D2, D3 = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
+Event = dict[str, object]
+
+
+def event(event_id: str, item_id: str, at: str, **more: object) -> Event:
+    """One event; `at` is `2026-03-02T10:00`, UTC."""
+    return {"event_id": event_id, "item_id": item_id, "occurred_at": f"{at}:00Z"} | more
+
+
+def some_days() -> list[Event]:
+    """Three days with ties, copies, a copy across midnight and two items told apart by case."""
+    events = []
+    for day, spread in ((D1, 7), (D2, 5), (D3, 3)):
+        for n in range(400):
+            item = f"item-{(n * n) % (spread * 5)}"
+            at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(minutes=n * 3)
+            events.append(event(f"{day}-{n}", item, f"{at:%Y-%m-%dT%H:%M}"))
+    events += [event(f"{D2}-7", "item-4", f"{D2}T00:21"), event("copy", "Case", f"{D1}T23:30")]
+    events += [event("copy", "Case", f"{D2}T00:10"), event("other", "case", f"{D2}T00:10")]
+    return events
+
+
+class World:
+    """One home with its settings, store and lists."""
+
+    def __init__(self, home: Path, **overrides: object) -> None:
+        self.home = home
+        self.settings = Settings.model_validate({"home": home} | overrides)
+        self.store = DeltaRsStore(self.settings.lake_root)
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(connect(self.settings), self.settings.redis)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.settings, self.store, self.lists, clock.now)
+
+    def file(self, name: str, events: Iterable[Mapping[str, object]]) -> Path:
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(each) + "\n" for each in events))
+        return path
+
+    def ingest(self, name: str, events: Iterable[Mapping[str, object]], through: date | None = None) -> None:
+        ingest_file(
+            self.store,
+            self.settings,
+            clock.now,
+            self.file(name, events),
+            kind=Kind.ITEMS,
+            mapping={},
+            default_timezone=None,
+        )
+        if through:
+            declare_complete(self.store, clock.now, Kind.ITEMS, through)
+
+    def stream(self, name: str) -> None:
+        """Replay a file into sketches so small that they err."""
+        self.command("stream", str(self.home / name), "--until-idle", "--relative-error", "0.2", "--force-cells")
+
+    def night(self, first: date, last: date | None = None, **options: bool) -> Summary:
+        return nightly(self.place, first, last or first, progress=lambda _: None, **options)
+
+    def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "daybreak.cli", *words],
+            env=os.environ | {"DAYBREAK_HOME": str(self.home)} | environ,
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def command(self, *words: str, code: int = 0, **environ: str) -> tuple[str, str]:
+        """(standard output, standard error) of the real command, which must end with `code`."""
+        process = self.start(*words, **environ)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, f"{words}: exit {process.returncode}\n{out}\n{err}"
+        return out, err
+
+    def served(self, day: date) -> dict[str, tuple[tuple[str, int], ...]]:
+        """Every list of a day that Redis serves, minutes left out."""
+        served = {each.bucket.label: each.entries for each in self.lists.served(day)}
+        return {label: entries for label, entries in served.items() if not label.startswith("minute")}
