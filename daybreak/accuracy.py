@@ -13,8 +13,8 @@ from daybreak.ranking import item_order_key, ranks
 class ListAccuracy:
     """The measures of one list at one K.
 
-    Ties count as sets: every member of the tie that crosses place K is right, and a list that holds any of
-    them misses nobody for the others. Errors of estimates are over all K served entries, in total weight.
+    Ties count as sets: every member of the tie that crosses place K is right, and together they fill the places
+    that the items above the tie leave, no more. Errors of estimates are over all K served entries, in total weight.
     """
 
     k: int
@@ -65,17 +65,19 @@ def measure(
     if len({item for item, _ in entries}) != len(entries):
         raise UsageError("the served list names an item twice; serve each item once")
     cut = order[places - 1][1] if places else 0
-    right = [item for item, _ in entries if places and counts.get(item, 0) >= cut and item in counts]
-    intruders = tuple(item for item, _ in entries if item not in set(right))
+    above = [item for item, count in order[:places] if count > cut]
+    right = {item for item, _ in entries if places and item in counts and counts[item] >= cut}
+    filled = len(right & set(above)) + min(len(right - set(above)), places - len(above))
+    intruders = tuple(item for item, _ in entries if item not in right)
     shifts = _rank_shifts(entries, order)
     errors = [estimate - counts.get(item, 0) for item, estimate in entries]
     relative = [abs(error) / max(counts.get(item, 0), 1) for error, (item, _) in zip(errors, entries, strict=True)]
     over = [max(error, 0) for error in errors]
     return ListAccuracy(
         k=places,
-        recall=min(len(right), places) / places if places else 1.0,
+        recall=filled / places if places else 1.0,
         precision=len(right) / len(entries) if entries else 1.0,
-        missed=_missed(order, places, set(right)),
+        missed=_missed(order[:places], right, places - filled),
         intruders=intruders,
         max_rank_shift=max(shifts, default=0),
         mean_rank_shift=_mean(shifts),
@@ -93,11 +95,9 @@ def _as_counts(exact: pa.Table | Mapping[str, int]) -> dict[str, int]:
     return dict(zip(exact["item_id"].to_pylist(), exact["count"].to_pylist(), strict=True))
 
 
-def _missed(order: Sequence[tuple[str, int]], places: int, right: set[str]) -> tuple[str, ...]:
-    """As many of the exact list's absent items as places were left unfilled, the surest first."""
-    open_places = max(places - len(right), 0)
-    absent = [item for item, _ in order[: places + len(right)] if item not in right]
-    return tuple(absent[:open_places])
+def _missed(first: Sequence[tuple[str, int]], right: set[str], unfilled: int) -> tuple[str, ...]:
+    """The absent items of the exact list's places, best first; of a tie only as many as places stayed unfilled."""
+    return tuple(item for item, _ in first if item not in right)[:unfilled]
 
 
 def _rank_shifts(entries: Sequence[tuple[str, int]], order: Sequence[tuple[str, int]]) -> list[int]:

@@ -72,8 +72,10 @@ def day_accounting(events: Iterable[Event], day: date, lookback: timedelta = HOU
 
 
 def recall_at(served: list[str], counts: Counter[str], k: int) -> float:
-    """Share of the k places filled by items of at least the k-th count: any member of a tie is right."""
+    """Share of the k places filled: by the items above the k-th count, and by any members of its tie."""
     places = sorted(counts.values(), reverse=True)[:k]
     if not places:
         return 1.0
-    return min(sum(counts[item] >= places[-1] for item in served[:k]), len(places)) / len(places)
+    above = sum(counts[item] > places[-1] for item in served[:k])
+    tied = sum(counts[item] == places[-1] for item in served[:k])
+    return (above + min(tied, places.count(places[-1]))) / len(places)

@@ -47,9 +47,7 @@ def test_formats_give_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_broken_json_lines_are_set_aside_with_reason_raw_text_and_number(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path, GOOD, "{", "", "  ", "[1]", GOOD | {"event_id": ["x"]}, '{"item_id": "\\ud800"}', GOOD
-    )
+    path = lines(tmp_path, GOOD, "{", "", "  ", "[1]", GOOD | {"event_id": ["x"]}, '{"item_id": "\\ud800"}', GOOD)
     batch = only(path)
     assert batch.offsets.to_pylist() == [0, 5]
     broken = {row["offset"]: (row["raw"], row["reason"]) for row in batch.broken.to_pylist()}

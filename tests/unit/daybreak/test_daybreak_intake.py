@@ -76,9 +76,7 @@ ITEM_REFUSALS = [
 
 @pytest.mark.parametrize(("row", "code"), ITEM_REFUSALS)
 @pytest.mark.parametrize("company", [0, 200])
-def test_a_broken_contract_has_its_code_alone_and_in_a_crowd(
-    tmp_path: Path, row: Any, code: str, company: int
-) -> None:
+def test_a_broken_contract_has_its_code_alone_and_in_a_crowd(tmp_path: Path, row: Any, code: str, company: int) -> None:
     result = taken(tmp_path, *[raw_row(event_id=f"g{n}") for n in range(company)], row, raw_row())
     (refusal,) = result.refused.to_pylist()
     assert refusal["code"] == code
@@ -143,9 +141,7 @@ def test_arrow_timestamps_of_any_unit_and_naive_ones_need_a_zone(tmp_path: Path)
     at = datetime.fromisoformat("2026-03-01T12:00:01")
     for unit in ("s", "ms", "us", "ns"):
         column = pa.array([at], pa.timestamp(unit))
-        pq.write_table(
-            pa.table({"event_id": ["e"], "item_id": ["A"], "occurred_at": column}), tmp_path / "e.parquet"
-        )
+        pq.write_table(pa.table({"event_id": ["e"], "item_id": ["A"], "occurred_at": column}), tmp_path / "e.parquet")
         assert judge(tmp_path / "e.parquet").refused["code"].to_pylist() == ["no_timezone"]
         accepted = judge(tmp_path / "e.parquet", zone="UTC").accepted
         assert accepted["occurred_at"].to_pylist() == [at.replace(tzinfo=UTC)]
@@ -216,6 +212,4 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         )
     naive = RECEIVED.replace(tzinfo=None)
     with pytest.raises(UsageError, match="aware"):
-        Intake(
-            Kind.ITEMS, source="s", received_at=naive, default_timezone=None, future_tolerance=timedelta(0)
-        )
+        Intake(Kind.ITEMS, source="s", received_at=naive, default_timezone=None, future_tolerance=timedelta(0))
