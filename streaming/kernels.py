@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator"
 """Compiled inner loops of the speed layer. Import it inside functions: numba takes half a second to load.
 
 Each loop has a plain numpy or Python twin in the tests, which is the oracle for it.

@@ -127,11 +127,11 @@ class CountMinSketch:
 
     @property
     def width(self) -> int:
-        return self._cells.shape[1]
+        return int(self._cells.shape[1])
 
     @property
     def depth(self) -> int:
-        return self._cells.shape[0]
+        return int(self._cells.shape[0])
 
     @property
     def relative_error(self) -> float:
@@ -253,9 +253,7 @@ class CountMinSketch:
 
     def _grow(self, weight: int) -> None:
         if self.total_weight + weight > WEIGHT_LIMIT:
-            raise UsageError(
-                f"a total weight of {self.total_weight + weight} passes 2^63 - 1; use smaller weights"
-            )
+            raise UsageError(f"a total weight of {self.total_weight + weight} passes 2^63 - 1; use smaller weights")
         self.total_weight += weight
 
     def _require_same(self, other: "CountMinSketch") -> None:
