@@ -1,7 +1,7 @@
 """Lists in Redis: read with their meta, published provisional one by one, published exact a day at once.
 
 - A reader sees the day before a publication or after it: never empty, torn or mixed
-  (`test_serving_publication_under_readers`).
+  (`test_serving_publication_under_readers`, `test_serving_crashes`).
 - A provisional write to an exact day is refused, and an exact one from older events too
   (`test_serving_lists`); the fence has no TTL.
 - One `ZREVRANGE` of the sorted set is the list in its total order: count, then UTF-8 bytes of the id, descending.

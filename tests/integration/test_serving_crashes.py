@@ -1,0 +1,53 @@
+"""A publication killed after each of its side effects: readers see one whole day, the next one completes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from served import DAY, publish, serving, whole_day
+
+from daybreak.serving import keys
+from daybreak.serving.lists import Lists, content_hash
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parents[1]
+PUBLISH = """
+import sys
+from pathlib import Path
+from daybreak import settings
+from daybreak.serving.lists import Lists
+from daybreak.serving.server import connect
+from served import publish, whole_day
+conf = settings.Settings(home=Path(sys.argv[1]))
+publish(Lists(connect(conf), conf.redis), *whole_day(2, 50), generation=2, version=2)
+"""
+
+
+def generation_served(lists: Lists) -> set[int]:
+    """The generations that a reader sees over all lists of the day; checks that each list is whole."""
+    found = lists.served(DAY)
+    assert len(found) == 25
+    for each in found:
+        assert len(each.entries) == 50
+        assert content_hash(each.entries) == each.meta.content_hash
+    return {each.meta.generation for each in found}
+
+
+@pytest.mark.parametrize(("point", "seen"), [("publish.staged", 1), ("publish.swapped", 2), ("publish.pointer", 2)])
+def test_a_killed_publication_leaves_one_whole_day(tmp_path: Path, point: str, seen: int):
+    home = tmp_path / "c"
+    with serving(home) as lists:
+        publish(lists, *whole_day(1, 50))
+        lists.client.delete(keys.LATEST_EXACT_DAY)
+        environment = {"DAYBREAK_CRASH_AT": point, "PYTHONPATH": f"{HERE}:{HERE.parent}"}
+        killed = subprocess.run([sys.executable, "-c", PUBLISH, str(home)], env=environment, capture_output=True)
+        assert killed.returncode == -9, killed.stderr.decode()
+        assert generation_served(lists) == {seen}
+        assert lists.latest_exact_day() == (DAY if point == "publish.pointer" else None)
+        publish(lists, *whole_day(2, 50), generation=2, version=2)
+        assert generation_served(lists) == {2}
+        assert lists.latest_exact_day() == DAY
+        left = [key for key in lists.client.keys(keys.day_prefix(DAY) + "next.*") if lists.client.pttl(key) < 0]
+        assert left == []
