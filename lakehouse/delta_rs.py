@@ -99,9 +99,7 @@ class DeltaRsStore:
             LakeFailedError: not writable, disk full.
         """
         rows = _Conformed(table, batches, (first, last))
-        return self._commit(
-            table, rows, transaction, mode="overwrite", predicate=partition_filter(first, last)
-        )
+        return self._commit(table, rows, transaction, mode="overwrite", predicate=partition_filter(first, last))
 
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
@@ -118,9 +116,7 @@ class DeltaRsStore:
         counts: dict[date, int] = {}
         for path, day, rows in self._entries(table, version, first, last):
             if rows is None:
-                raise LakeFailedError(
-                    f"{self.path(table) / path} has no row count in the log; write that day anew"
-                )
+                raise LakeFailedError(f"{self.path(table) / path} has no row count in the log; write that day anew")
             if rows:
                 counts[day] = counts.get(day, 0) + rows
         return dict(sorted(counts.items()))
@@ -146,9 +142,7 @@ class DeltaRsStore:
         if handle is None or newer <= 0:
             return []
         commits = handle.history(limit=newer)
-        return sorted(
-            (c["version"], c.get("run_id"), c["operation"]) for c in commits if c["version"] > version
-        )
+        return sorted((c["version"], c.get("run_id"), c["operation"]) for c in commits if c["version"] > version)
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
@@ -192,9 +186,7 @@ class DeltaRsStore:
             write_deltalake(handle, rows.reader(), commit_properties=_properties(transaction), **how)
         return int(handle.version())
 
-    def _entries(
-        self, table: Table, version: int, first: date, last: date
-    ) -> Iterator[tuple[str, date, int | None]]:
+    def _entries(self, table: Table, version: int, first: date, last: date) -> Iterator[tuple[str, date, int | None]]:
         handle = self._open(table, version) if version >= 0 else None
         if handle is None:
             return
@@ -207,9 +199,7 @@ class DeltaRsStore:
         chosen = actions.select(["path", "partition.day", "num_records"]).filter(inside)
         yield from zip(*(column.to_pylist() for column in chosen.columns), strict=True)
 
-    def _open(
-        self, table: Table, version: int | None = None, *, without_files: bool = False
-    ) -> DeltaTable | None:
+    def _open(self, table: Table, version: int | None = None, *, without_files: bool = False) -> DeltaTable | None:
         if not self.exists(table):
             return None
         with self._failing_as(table, "opened" if version is None else f"opened at version {version}"):
@@ -279,8 +269,7 @@ class _Conformed:
                 ) from None
             if column.null_count and not field.nullable:
                 raise CheckFailedError(
-                    f"{self.table.name}.{field.name} is null in {column.null_count} rows; "
-                    "mend the job that staged it"
+                    f"{self.table.name}.{field.name} is null in {column.null_count} rows; mend the job that staged it"
                 )
             columns.append(column)
         conformed = pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -312,9 +301,7 @@ def _commented(table: Table) -> pa.Schema:
 def _properties(transaction: Transaction) -> CommitProperties:
     return CommitProperties(
         custom_metadata={"run_id": transaction.run_id} if transaction.run_id else None,
-        app_transactions=[
-            DeltaTransaction(app_id, version) for app_id, version in transaction.versions.items()
-        ],
+        app_transactions=[DeltaTransaction(app_id, version) for app_id, version in transaction.versions.items()],
     )
 
 

@@ -78,9 +78,7 @@ DAY = _f("day", pa.date32())
 _LIST = [DAY, _f("window", pa.string()), _f("bucket_start", INSTANT), _f("dimension", pa.string())]
 
 ITEM_EVENTS = Table("item_events", "Item events as accepted.", ITEM_EVENT, ("source", "partition", "offset"))
-SCORE_EVENTS = Table(
-    "score_events", "Score events as accepted.", SCORE_EVENT, ("source", "partition", "offset")
-)
+SCORE_EVENTS = Table("score_events", "Score events as accepted.", SCORE_EVENT, ("source", "partition", "offset"))
 REFUSALS = Table(
     "refusals", "Rows that broke the contract, with the reason.", REFUSAL, ("source", "partition", "offset")
 )

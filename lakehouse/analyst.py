@@ -1,0 +1,73 @@
+"""The analysts' DuckDB: one view per table, all at the versions of the newest manifest.
+
+The manifest is the newest committed row of `runs`; what a run has committed before its manifest row, and
+what it never finished, is not visible. Tables that it does not list show their newest version when they are
+sources, and nothing when they are derived.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+from daybreak.errors import UsageError
+from lakehouse import tables
+from lakehouse.store import Store
+from lakehouse.tables import Table
+
+SOURCES = (tables.ITEM_EVENTS, tables.SCORE_EVENTS, tables.REFUSALS, tables.PROGRESS, tables.RUNS)
+
+
+def manifest(store: Store, version: int | None = None) -> dict[str, int]:
+    """Table versions of the newest committed run, as of a version of `runs`; empty before the first run."""
+    rows = store.read(tables.RUNS, version)
+    committed = [row for row in rows.to_pylist() if row["outcome"] == "committed"]
+    if not committed:
+        return {}
+    newest = max(committed, key=lambda row: (row["committed_at"], row["run_id"]))
+    return {name: int(at) for name, at in newest["table_versions"]}
+
+
+def connect(store: Store, *, version: int | None = None) -> Any:
+    """A DuckDB connection with one view per table; `version` is one of `runs`, to look back in time."""
+    duck = duckdb.connect(":memory:")
+    duck.execute("set TimeZone = 'UTC'")
+    pinned = manifest(store, version)
+    for table in tables.TABLES.values():
+        _view(duck, store, table, pinned, version)
+    return duck
+
+
+def query(connection: Any, sql: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """Column names and rows of a query.
+
+    Raises:
+        UsageError: DuckDB refuses it; its words say why.
+    """
+    try:
+        found = connection.execute(sql)
+        rows = found.fetchall()
+    except duckdb.Error as error:
+        raise UsageError(f"{sql!r} is not run: {error}") from None
+    return [column[0] for column in found.description or []], iter(rows)
+
+
+def _view(duck: Any, store: Store, table: Table, pinned: dict[str, int], version: int | None) -> None:
+    at = pinned.get(table.name)
+    if table is tables.RUNS:
+        at = version
+    if at is None and table not in SOURCES:
+        rows = table.schema.remove_metadata().empty_table()
+    else:
+        rows = store.dataset(table, at)
+    base = f"_{table.name}"
+    duck.register(base, rows)
+    columns = ", ".join(f'"{name}"' for name in table.schema.names)
+    duck.execute(f'create temp view "{table.name}" as select {columns} from "{base}"')  # noqa: S608
+    duck.execute(f'comment on view "{table.name}" is {_quoted(table.comment)}')
+    for name, comment in table.comments.items():
+        duck.execute(f'comment on column "{table.name}"."{name}" is {_quoted(comment)}')
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

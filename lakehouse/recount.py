@@ -1,0 +1,182 @@
+"""The second bookkeeper: DuckDB counts the days from the event files and compares with what was staged.
+
+It shares nothing with the jobs but the event files: the queries in `recount.sql` select by `occurred_at`,
+keep the smallest copy of each event and honour the look-back.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from importlib.resources import files as package_files
+from typing import Any
+
+import duckdb
+
+from daybreak.errors import LakeFailedError
+from daybreak.windows import Bucket, to_micros
+from lakehouse.tables import DAILY_COUNTS, DERIVED, HOURLY_COUNTS, ITEM_EVENTS, Table
+
+EPOCH_DAY = date(1970, 1, 1)
+SHARES = 64
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class MinuteList:
+    """The exact list of one minute, cut at k, and what it was cut from."""
+
+    entries: tuple[tuple[str, int], ...]
+    population: int
+    total_weight: int
+    events: int
+
+
+def differences(
+    event_files: Sequence[str],
+    staged: Mapping[str, Sequence[str]],
+    *,
+    first: date,
+    last: date,
+    lookback: timedelta,
+    depth: int,
+    rows: int,
+    full_below: int,
+    day_rows: Mapping[date, int],
+) -> list[str]:
+    """What DuckDB counts differently, in words; empty when all that was staged holds.
+
+    Above `full_below` rows every total and list place is compared, but of the items only a 64th, another
+    one each day.
+
+    Raises:
+        LakeFailedError: a file cannot be read.
+    """
+    share = None if rows < full_below else (last - EPOCH_DAY).days % SHARES
+    with _connection() as duck:
+        try:
+            _count(duck, event_files, first, last, lookback, depth)
+            for table in DERIVED:
+                _relation(duck, table.name, staged.get(table.name, ()), table)
+            for view in ("staged_hourly", "staged_daily", "staged_lists"):
+                _run(duck, view)
+            return [
+                *_row_differences(duck, day_rows),
+                *_total_differences(duck, "hourly"),
+                *_total_differences(duck, "daily"),
+                *_differences(duck, HOURLY_COUNTS, "hourly", share),
+                *_differences(duck, DAILY_COUNTS, "daily", share),
+                *_differences(duck, DERIVED[2], "lists", None),
+            ]
+        except duckdb.Error as error:
+            raise _failed(error) from error
+
+
+def minute_list(files: Sequence[str], bucket: Bucket, lookback: timedelta, k: int) -> MinuteList:
+    """The exact list of one bucket, counted from the event files of its day and the day before."""
+    with _connection() as duck:
+        try:
+            _set(duck, start_us=to_micros(bucket.start), end_us=to_micros(bucket.end))
+            _winners(duck, files, bucket.day, bucket.day, lookback)
+            found = _run(duck, "minute").fetchall()
+        except duckdb.Error as error:
+            raise _failed(error) from error
+    return MinuteList(
+        entries=tuple((item, int(count)) for item, count, _ in found[:k]),
+        population=len(found),
+        total_weight=sum(int(count) for _, count, _ in found),
+        events=sum(events for _, _, events in found),
+    )
+
+
+def _count(duck: Any, event_files: Sequence[str], first: date, last: date, lookback: timedelta, depth: int) -> None:
+    _set(duck, depth=depth)
+    _winners(duck, event_files, first, last, lookback)
+    for step in ("hourly", "daily", "lists"):
+        _run(duck, step)
+
+
+def _winners(duck: Any, files: Sequence[str], first: date, last: date, lookback: timedelta) -> None:
+    _relation(duck, "event_rows", files, ITEM_EVENTS)
+    _set(
+        duck,
+        first_day=(first - EPOCH_DAY).days,
+        last_day=(last - EPOCH_DAY).days,
+        lookback_us=lookback // timedelta(microseconds=1),
+    )
+    _run(duck, "events")
+    _run(duck, "winners")
+
+
+def _row_differences(duck: Any, due: Mapping[date, int]) -> list[str]:
+    found = dict(_run(duck, "day_rows").fetchall())
+    return [
+        f"item_events: {day} has {found.get(day, 0)} rows by DuckDB's count, {due.get(day, 0)} by the log's"
+        for day in sorted({*found, *due})
+        if found.get(day, 0) != due.get(day, 0)
+    ]
+
+
+def _total_differences(duck: Any, what: str) -> list[str]:
+    sums = "select day, sum(count), sum(event_count), count(*) from {} group by day"
+    staged = {day: tuple(rest) for day, *rest in duck.sql(sums.format(f"staged_{what}")).fetchall()}
+    counted = {day: tuple(rest) for day, *rest in duck.sql(sums.format(f"recounted_{what}")).fetchall()}
+    return [
+        f"{what}_counts: {day} is staged with (weight, events, rows) {_ints(staged.get(day))}, "
+        f"DuckDB counts {_ints(counted.get(day))}"
+        for day in sorted({*staged, *counted})
+        if staged.get(day) != counted.get(day)
+    ]
+
+
+def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[str]:
+    chosen = "" if share is None else f" where hash(item_id) % {SHARES} = {share}"
+    staged, counted = (
+        f"from {side}_{what}{chosen}"  # noqa: S608  (names from this module)
+        for side in ("staged", "recounted")
+    )
+    names = ", ".join(f'"{name}"' for name in duck.sql(f"select * from recounted_{what} limit 0").columns)
+    found = []
+    for says, one, other in (("is staged", staged, counted), ("is due", counted, staged)):
+        query = f"(select {names} {one} except all select {names} {other}) order by all"
+        extra = duck.sql(query)
+        rows = extra.fetchmany(SHOWN)
+        found += [f"{table.name}: {_row(extra.columns, row)} {says}, by DuckDB's recount" for row in rows]
+    return found
+
+
+def _row(names: Sequence[str], row: Sequence[object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
+
+
+def _ints(values: tuple[object, ...] | None) -> str:
+    return "nothing" if values is None else str(tuple(int(str(value)) for value in values))
+
+
+def _connection() -> Any:
+    return duckdb.connect(":memory:", config={"preserve_insertion_order": False})
+
+
+def _relation(duck: Any, name: str, files: Sequence[str], table: Table) -> None:
+    if files:
+        found = duck.read_parquet(list(files), hive_partitioning=False)
+    else:
+        found = duck.from_arrow(table.schema.remove_metadata().empty_table())
+    found.create_view(name, replace=True)
+
+
+def _set(duck: Any, **variables: int) -> None:
+    for name, value in variables.items():
+        duck.execute(f"set variable {name} = {int(value)}")
+
+
+def _run(duck: Any, name: str) -> Any:
+    return duck.execute(_statement(name))
+
+
+def _statement(name: str) -> str:
+    text = (package_files("lakehouse") / "recount.sql").read_text()
+    return dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])[name]
+
+
+def _failed(error: Exception) -> LakeFailedError:
+    return LakeFailedError(f"DuckDB's recount failed: {str(error).splitlines()[0]}; run the step again")
