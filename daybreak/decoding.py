@@ -1,13 +1,14 @@
 """Files as rows: JSON lines, CSV and Parquet, before the contract has looked at them.
 
 A row that cannot even be parsed becomes a `broken` row with its reason; a file that is not what its name
-says raises. Blocks of JSON go through Arrow's reader; a block it refuses is halved until only the rows at
-fault are left, and those go through Python one by one.
+says raises. Blocks of JSON go through Arrow's reader; in a block that it refuses, only the rows at
+fault and a few neighbours go through Python one by one.
 """
 
 import gzip
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ BROKEN = pa.schema([("offset", pa.int64()), ("raw", pa.string()), ("reason", pa.
 NUMBER = pa.decimal128(38, 9)
 NO_MAPPING: Mapping[str, str] = MappingProxyType({})
 PIECE = 64
+MEND = 4096
+MEND_TRIES = 16
+
+ARROW_ROW = re.compile(r"in row (\d+)")
 
 Indices = npt.NDArray[np.int64]
 
@@ -291,14 +296,16 @@ class _JsonLines:
         if first == 0:
             block = lines.block = block.removeprefix(b"\xef\xbb\xbf")
             self._peek(lines)
-        table = self._arrow(block)
+        table, _ = self._arrow(block)
         if table is not None and len(table) != lines.quick_count() and len(table) != len(lines.all()):
             table = None
         if table is not None:
             pieces, count = [_Piece(table, np.arange(len(table)), [])], len(table)
         else:
             count = len(lines.all())
-            pieces = list(self._halves(lines.all(), 0, count))
+            pieces = [
+                piece for low in range(0, count, MEND) for piece in self._mend(lines.all(), low, min(low + MEND, count))
+            ]
         joined = _join(pieces)
         if first == 0:
             self._check_first(joined, lines)
@@ -348,8 +355,8 @@ class _JsonLines:
             [self.mapping.get(name, f"{name}_" if name in taken else name) for name in table.column_names]
         )
 
-    def _arrow(self, block: bytes) -> pa.Table | None:
-        """The block by Arrow's reader; None where any row of it is not plain."""
+    def _arrow(self, block: bytes) -> tuple[pa.Table | None, int | None]:
+        """The block by Arrow's reader; or None and, if known, the first row that is not plain."""
         try:
             if not block.isascii():
                 block.decode()
@@ -358,9 +365,12 @@ class _JsonLines:
                 points = [name for name in guessed if self.contract.get(name) in ("points", "weight")]
                 self.types |= dict.fromkeys(guessed, pa.string()) | dict.fromkeys(points, NUMBER)
                 table = self._parse(block)
-        except (pa.ArrowInvalid, UnicodeDecodeError):
-            return None
-        return self._plain(table, block)
+        except UnicodeDecodeError as error:
+            return None, block.count(b"\n", 0, error.start)
+        except pa.ArrowInvalid as error:
+            found = ARROW_ROW.search(str(error))
+            return None, int(found[1]) if found else None
+        return self._plain(table, block), None
 
     def _is_misread(self, name: str, kind: pa.DataType) -> bool:
         """True if Arrow's guess at a field first seen in this block loses how it was written."""
@@ -395,17 +405,37 @@ class _JsonLines:
                 columns[name] = as_text(column)
         return pa.table(columns) if columns else pa.table({"": pa.nulls(len(table), pa.string())})
 
+    def _mend(self, lines: list[bytes], low: int, high: int) -> Iterator[_Piece]:
+        """The pieces of a refused stretch, cut at the rows that Arrow's errors name."""
+        for _ in range(MEND_TRIES):
+            if high - low <= PIECE:
+                break
+            table, bad = self._arrow(b"\n".join(lines[low:high]))
+            if table is not None and len(table) == high - low:
+                yield _Piece(table, np.arange(low, high), [])
+                return
+            if bad is None or bad >= high - low:
+                yield from self._halves(lines, low, high)
+                return
+            if bad:
+                yield from self._halves(lines, low, low + bad)
+            yield self._one_by_one(lines, low + bad, low + bad + 1)
+            low += bad + 1
+        if low < high:
+            yield self._one_by_one(lines, low, high)
+
     def _halves(self, lines: list[bytes], low: int, high: int) -> Iterator[_Piece]:
+        """A stretch whole where Arrow takes it, else halved down to rows that go one by one."""
         if high - low <= PIECE:
             yield self._one_by_one(lines, low, high)
             return
+        table, _ = self._arrow(b"\n".join(lines[low:high]))
+        if table is not None and len(table) == high - low:
+            yield _Piece(table, np.arange(low, high), [])
+            return
         middle = (low + high) // 2
-        for start, end in ((low, middle), (middle, high)):
-            table = self._arrow(b"\n".join(lines[start:end])) if end - start > PIECE else None
-            if table is not None and len(table) == end - start:
-                yield _Piece(table, np.arange(start, end), [])
-            else:
-                yield from self._halves(lines, start, end)
+        yield from self._halves(lines, low, middle)
+        yield from self._halves(lines, middle, high)
 
     def _one_by_one(self, lines: list[bytes], low: int, high: int) -> _Piece:
         rows: list[dict[str, str | None]] = []
