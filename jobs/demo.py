@@ -8,10 +8,12 @@ Rerun   the same lists and the same error; every step is a command that a user c
 import csv
 import io
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +50,7 @@ class Shell:
         Raises:
             DaybreakError: it failed; carries its own message and exit code.
         """
-        self.console.print(f"[bold]$ daybreak {escape(shlex.join(arguments))}[/bold]", soft_wrap=True)
+        self.console.print(f"[bold]$ daybreak {escape(typed(arguments))}[/bold]", soft_wrap=True)
         done = subprocess.run(
             [sys.executable, "-m", "daybreak.cli", *arguments],
             env=demo_environment(self.home),
@@ -66,6 +68,16 @@ class Shell:
             if text.strip():
                 self.console.print(text.rstrip(), markup=False, highlight=False, soft_wrap=True)
         return done.stdout
+
+
+def typed(arguments: Sequence[str]) -> str:
+    """The arguments as one would type them: in double quotes where that reads better.
+
+    >>> typed(["sql", "SELECT day FROM runs WHERE outcome = 'committed'"])
+    'sql "SELECT day FROM runs WHERE outcome = \'committed\'"'
+    """
+    plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
+    return " ".join(f'"{each}"' if plain.fullmatch(each) else shlex.quote(each) for each in arguments)
 
 
 def demo_environment(home: Path) -> dict[str, str]:
@@ -164,6 +176,10 @@ def _show_day(shell: Shell, day: str, events: Path) -> None:
     shell.run("nightly", "--day", day)
     exact = top_rows(shell.run(*top))
     console.print(side_by_side(provisional, exact))
+    console.print(
+        f"✓ stands in the exact first {K} too. Many aircraft flew equally often, and a cut list must end somewhere: "
+        "ties go by id. The report below counts any of those tied at the cut as right."
+    )
 
     _heading(console, "4  How wrong the provisional lists were")
     shell.run("report", "--day", day, with_rows=True)
