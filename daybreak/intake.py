@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from daybreak.decoding import RAW_CUT, RawBatch, as_text
 from daybreak.errors import UsageError
 from daybreak.events import (
     EVENT_ID_BYTES,
@@ -27,6 +26,7 @@ from daybreak.events import (
     RefusalCode,
 )
 from daybreak.instants import Clockface, Instants, Mask, Micros
+from daybreak.rows import RAW_CUT, RawBatch, as_text
 from daybreak.windows import to_micros
 
 MICROS_PER_DAY = 86_400_000_000
@@ -122,9 +122,7 @@ class Intake:
         taken["schema_version"] = pa.array(version.values.astype(np.int32))
         for name in REQUIRED[self.kind]:
             taken[name] = _text(columns.get(name, absent))
-            verdict.refuse(
-                _blank(taken[name]), RefusalCode.MISSING_FIELD, _says(f"{name} is missing or empty")
-            )
+            verdict.refuse(_blank(taken[name]), RefusalCode.MISSING_FIELD, _says(f"{name} is missing or empty"))
         required = ["occurred_at", *(["points"] if self.kind is Kind.SCORES else [])]
         for name in required:
             column = columns.get(name, absent)
