@@ -1,0 +1,36 @@
+"""What every measurement uses: a result, and medians of several things timed in turn."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number measured: `value` in `unit`; `ratio` to the thing named by `ratio_to`; `target` in words."""
+
+    name: str
+    value: float
+    unit: str
+    ratio_to: str = ""
+    ratio: float | None = None
+    target: str = ""
+
+
+def interleaved(tasks: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Median seconds of each task; they take turns, so that what slows the machine slows all of them."""
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seen) for name, seen in times.items()}
+
+
+def show(results: list[Result]) -> None:
+    """Print results as lines."""
+    for r in results:
+        ratio = f"  {r.ratio:.2f} x {r.ratio_to}" if r.ratio is not None else ""
+        print(f"{r.name}: {r.value:,.2f} {r.unit}{ratio}  (target: {r.target or '-'})")

@@ -1,0 +1,60 @@
+"""Sketch update, hashing included, against datasketches and Counter: `python -m bench.sketch`."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from datasketches import count_min_sketch
+
+from bench.harness import Result, interleaved, show
+from streaming.sketch import CountMinSketch, hash_ids
+
+EVENTS = 2_000_000
+OTHERS = 200_000
+"""The others are timed on fewer events; all are compared per event."""
+
+
+def zipf_ids(events: int, items: int = 1_000_000, exponent: float = 1.1) -> pa.Array:
+    """Ids drawn by Zipf's law, a fixed seed."""
+    weights = np.arange(1, items + 1.0) ** -exponent
+    cumulated = np.cumsum(weights / weights.sum())
+    return pa.array(np.searchsorted(cumulated, np.random.default_rng(1).random(events))).cast(pa.string())
+
+
+def ours(sketch: CountMinSketch, ids: pa.Array) -> None:
+    sketch.update(hash_ids(ids))
+
+
+def theirs(sketch: count_min_sketch, ids: list[str]) -> None:
+    for item in ids:
+        sketch.update(item)
+
+
+def run() -> list[Result]:
+    results = []
+    for name, ids in (
+        ("Zipf 1.1 over 1 M ids", zipf_ids(EVENTS)),
+        ("all ids distinct", pa.array(np.arange(EVENTS)).cast(pa.string())),
+    ):
+        few = ids.slice(0, OTHERS).to_pylist()
+        sketch = CountMinSketch(2**20, 4)
+        ours(sketch, ids)
+        names = ids.to_pylist()
+        seconds = interleaved(
+            {
+                "ours": partial(ours, sketch, ids),
+                "datasketches": partial(theirs, count_min_sketch(4, 2**20), few),
+                "Counter": partial(Counter, names),
+            }
+        )
+        rate = EVENTS / seconds["ours"]
+        results.append(Result(f"sketch update, {name}", rate / 1e6, "M events/s", target=">= 20"))
+        for other, count, target in (("datasketches", OTHERS, ">= 6 x"), ("Counter", EVENTS, ">= 2.5 x")):
+            its = count / seconds[other]
+            results.append(Result(f"{other}, {name}", its / 1e6, "M events/s", "ours to it", rate / its, target))
+    return results
+
+
+if __name__ == "__main__":
+    show(run())
