@@ -67,7 +67,7 @@ class DeltaRsStore:
 
     def version(self, table: Table) -> int:
         """The newest version; -1 when the table does not exist."""
-        handle = self._open(table, without_files=True)
+        handle = self._open(table)
         return -1 if handle is None else int(handle.version())
 
     def append(
@@ -103,7 +103,7 @@ class DeltaRsStore:
 
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
-        handle = self._open(table, without_files=True)
+        handle = self._open(table)
         return None if handle is None else handle.transaction_version(app_id)
 
     def files(self, table: Table, version: int, first: date, last: date) -> list[str]:
@@ -137,7 +137,7 @@ class DeltaRsStore:
 
     def commits_after(self, table: Table, version: int) -> Iterable[tuple[int, str | None, str]]:
         """(version, run_id, operation) of each commit newer than `version`, oldest first."""
-        handle = self._open(table, without_files=True)
+        handle = self._open(table)
         newer = 0 if handle is None else handle.version() - version
         if handle is None or newer <= 0:
             return []
@@ -203,7 +203,7 @@ class DeltaRsStore:
         if not self.exists(table):
             return None
         with self._failing_as(table, "opened" if version is None else f"opened at version {version}"):
-            return DeltaTable(str(self.path(table)), version=version, without_files=without_files)
+            return DeltaTable(str(self.path(table)), version=version)
 
     @contextmanager
     def _failing_as(

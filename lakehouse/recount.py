@@ -130,17 +130,14 @@ def _total_differences(duck: Any, what: str) -> list[str]:
 
 def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[str]:
     chosen = "" if share is None else f" where hash(item_id) % {SHARES} = {share}"
-    staged, counted = (
-        f"from {side}_{what}{chosen}"  # noqa: S608  (names from this module)
-        for side in ("staged", "recounted")
-    )
-    names = ", ".join(f'"{name}"' for name in duck.sql(f"select * from recounted_{what} limit 0").columns)
+    staged, counted = (f"from {side}_{what}{chosen}" for side in ("staged", "recounted"))
+    columns = duck.sql(f"select * from recounted_{what} limit 0").columns  # noqa: S608
+    names = ", ".join(f'"{name}"' for name in columns)
     found = []
     for says, one, other in (("is staged", staged, counted), ("is due", counted, staged)):
         query = f"(select {names} {one} except all select {names} {other}) order by all"
-        extra = duck.sql(query)
-        rows = extra.fetchmany(SHOWN)
-        found += [f"{table.name}: {_row(extra.columns, row)} {says}, by DuckDB's recount" for row in rows]
+        rows = duck.execute(f"{query} limit {SHOWN}").fetchall()
+        found += [f"{table.name}: {_row(columns, row)} {says}, by DuckDB's recount" for row in rows]
     return found
 
 

@@ -47,15 +47,15 @@ select
     item_id,
     sum(weight) as count,
     count(*) as event_count,
-    min(at_us) as first_us,
-    max(at_us) as last_us
+    min(at_us) as first_occurred_at_us,
+    max(at_us) as last_occurred_at_us
 from winners group by all;
 
 -- name: daily
 create or replace temp table recounted_daily as
 select
     day, item_id, sum(count) as count, sum(event_count)::bigint as event_count,
-    min(first_us) as first_us, max(last_us) as last_us
+    min(first_occurred_at_us) as first_occurred_at_us, max(last_occurred_at_us) as last_occurred_at_us
 from recounted_hourly group by all;
 
 -- name: lists
@@ -77,13 +77,13 @@ qualify "position" <= getvariable('depth');
 -- name: staged_hourly
 create or replace temp view staged_hourly as
 select day, hour, item_id, count::hugeint as count, event_count,
-    epoch_us(first_occurred_at) as first_us, epoch_us(last_occurred_at) as last_us
+    epoch_us(first_occurred_at) as first_occurred_at_us, epoch_us(last_occurred_at) as last_occurred_at_us
 from hourly_counts;
 
 -- name: staged_daily
 create or replace temp view staged_daily as
 select day, item_id, count::hugeint as count, event_count,
-    epoch_us(first_occurred_at) as first_us, epoch_us(last_occurred_at) as last_us
+    epoch_us(first_occurred_at) as first_occurred_at_us, epoch_us(last_occurred_at) as last_occurred_at_us
 from daily_counts;
 
 -- name: staged_lists
