@@ -73,8 +73,8 @@ class Shell:
 def typed(arguments: Sequence[str]) -> str:
     """The arguments as one would type them: in double quotes where that reads better.
 
-    >>> typed(["sql", "SELECT day FROM runs WHERE outcome = 'committed'"])
-    'sql "SELECT day FROM runs WHERE outcome = \'committed\'"'
+    >>> print(typed(["sql", "SELECT day FROM runs WHERE outcome = 'committed'"]))
+    sql "SELECT day FROM runs WHERE outcome = 'committed'"
     """
     plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
     return " ".join(f'"{each}"' if plain.fullmatch(each) else shlex.quote(each) for each in arguments)
