@@ -2,7 +2,7 @@
 
 import multiprocessing
 from multiprocessing.sharedctypes import Synchronized
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,15 @@ GENERATIONS = 20
 DEPTH = 200
 
 
-def hammer(url: str, stop: Event, reads: "Synchronized[int]", bad: "multiprocessing.SimpleQueue[str]") -> None:
+def hammer(
+    url: str, ready: Barrier, stop: Event, reads: "Synchronized[int]", bad: "multiprocessing.SimpleQueue[str]"
+) -> None:
     """Read single lists with their hash, and pairs of lists in one transaction, until told to stop."""
     client = client_of(url)
     lists = Lists(client, settings.Redis())
     labels = list(LABELS)
     count = 0
+    ready.wait()
     while not stop.is_set():
         label, other = labels[count % 25], labels[(count * 7 + 3) % 25]
         found = lists.read(bucket_of_label(DAY, label))
@@ -59,10 +62,11 @@ def test_serving_publication_under_readers(tmp_path: Path):
             url = f"redis://{given['host']}:{given['port']}/0"
         for each in whole_day(0, DEPTH):
             lists.publish_provisional(each.bucket, each.entries, provisional(each.entries), b"sketch")
-        stop, reads, bad = context.Event(), context.Value("q", 0), context.SimpleQueue()
-        readers = [context.Process(target=hammer, args=(url, stop, reads, bad)) for _ in range(3)]
+        ready, stop, reads, bad = context.Barrier(4), context.Event(), context.Value("q", 0), context.SimpleQueue()
+        readers = [context.Process(target=hammer, args=(url, ready, stop, reads, bad)) for _ in range(3)]
         for reader in readers:
             reader.start()
+        ready.wait(60)
         for generation in range(1, GENERATIONS + 1):
             publish(lists, *whole_day(generation, DEPTH), generation=generation, version=generation)
             publish(lists, *whole_day(generation, DEPTH), generation=generation, version=generation)

@@ -20,14 +20,15 @@ if is_exact then
   if is_equal then generation = was[2] end
 end
 
-local is_new = {}
+local metas, names = {}, {}
 for i = 11, #ARGV do
-  if redis.call('EXISTS', staged .. ARGV[i] .. ':meta') == 0 then
-    -- Sent twice by a client that lost the answer: the first one did it.
-    if is_equal and was[5] == run_id then return {'refreshed', generation, lake_version} end
-    return {'gone', generation, lake_version}
-  end
-  is_new[ARGV[i]] = true
+  names[#names + 1] = ARGV[i]
+  metas[#metas + 1] = staged .. ARGV[i] .. ':meta'
+end
+if #metas > 0 and redis.call('EXISTS', unpack(metas)) < #metas then
+  -- Sent twice by a client that lost the answer: the first one did it.
+  if is_equal and was[5] == run_id then return {'refreshed', generation, lake_version} end
+  return {'gone', generation, lake_version}
 end
 
 local function unlink(keys)
@@ -70,13 +71,16 @@ else
   unlink(dropped)
 end
 
-for label in pairs(is_new) do
+for _, label in ipairs(names) do
   move(staged .. label .. ':top', day .. label .. ':top', exact_ttl)
-  move(staged .. label .. ':meta', day .. label .. ':meta', exact_ttl)
+  redis.call('RENAME', staged .. label .. ':meta', day .. label .. ':meta')
+  redis.call('PEXPIRE', day .. label .. ':meta', exact_ttl)
   if is_equal then redis.call('HSET', day .. label .. ':meta', 'generation', generation) end
-  redis.call('SADD', labels, label)
 end
-redis.call('PEXPIRE', labels, exact_ttl)
+if #names > 0 then
+  redis.call('SADD', labels, unpack(names))
+  redis.call('PEXPIRE', labels, exact_ttl)
+end
 redis.call('HSET', state, 'state', 'exact', 'generation', generation, 'lake_version', lake_version,
   'content_hash', content_hash, 'run_id', run_id, 'as_of', ARGV[8])
 redis.call('PERSIST', state)
