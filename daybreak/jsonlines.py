@@ -129,6 +129,8 @@ class JsonLines:
             is_text = b"{" in lines.block and bool(lines.block.decode())
         except UnicodeDecodeError:
             is_text = False
+        if lines.block.lstrip().startswith(b"[") or lines.all()[0].strip() == b"{":
+            raise self._not_json("holds one document over many lines, or a list")
         if not is_text:
             raise self._not_json("has no JSON object in its first lines")
 

@@ -35,17 +35,26 @@ class RawBatch:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Any column as text: strings as they are, nested values as JSON."""
+    """Any column as text: strings as they are, nested values as JSON, bytes as UTF-8 or, where not, null."""
     if pa.types.is_string(column.type):
         return column
     if pa.types.is_dictionary(column.type):
         return as_text(column.cast(column.type.value_type))
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return pa.chunked_array([pa.array([_utf8(value) for value in column.to_pylist()], pa.string())])
+    if pa.types.is_nested(column.type):
         texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.string())])
     if pa.types.is_null(column.type):
         return pa.chunked_array([pa.nulls(len(column), pa.string())])
     return column.cast(pa.string())
+
+
+def _utf8(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def broken_rows(rows: Sequence[tuple[int, str, str]] = ()) -> pa.Table:
@@ -70,9 +79,10 @@ def renamed(path: Path, table: pa.Table, mapping: Mapping[str, str]) -> pa.Table
     if not known:
         raise unreadable(path, f"has no column of an event (it has {_listed(table)})", "name them with --map")
     taken = set(mapping.values())
-    return table.rename_columns(
-        [mapping.get(name, f"{name}_" if name in taken else name) for name in table.column_names]
-    )
+    names = [mapping.get(name, f"{name}_" if name in taken else name) for name in table.column_names]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise unreadable(path, f"has column {twice[0]!r} twice", "rename one, or correct --map")
+    return table.rename_columns(names)
 
 
 def _listed(table: pa.Table) -> str:

@@ -152,6 +152,20 @@ def test_arrow_timestamps_of_any_unit_and_naive_ones_need_a_zone(tmp_path: Path)
     assert "1772366400 is int64" in refusal["reason"]
 
 
+def test_bytes_are_ids_where_they_are_utf_8_and_dictionaries_are_their_values(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "event_id": pa.array(["e1", "e2"]).dictionary_encode(),
+            "item_id": pa.array(["café".encode(), b"\xff"]),
+            "occurred_at": ["2026-03-01T12:00:00Z"] * 2,
+        }
+    )
+    pq.write_table(table, tmp_path / "e.parquet")
+    result = judge(tmp_path / "e.parquet")
+    assert result.accepted.select(["event_id", "item_id"]).to_pylist() == [{"event_id": "e1", "item_id": "café"}]
+    assert result.refused.select(["code", "offset"]).to_pylist() == [{"code": "missing_field", "offset": 1}]
+
+
 def test_weights(tmp_path: Path) -> None:
     given = [None, 1, "2", 3.0, "4.0", 2**32, 2_147_483_647]
     rows = [raw_row(weight=weight) for weight in given]
