@@ -172,7 +172,10 @@ class SailEngine:
     def stop(self) -> None:
         """End the session and the child; the files it spilled are removed."""
         self._stopping = True
-        child, self._child, self._spark = self._child, None, None
+        child, spark, self._child, self._spark = self._child, self._spark, None, None
+        if spark is not None:
+            spark.release_session_on_close = False  # the server goes as a whole; it may be dead already
+            spark.stop()
         if child is None:
             return
         if child.poll() is None:
