@@ -57,6 +57,7 @@ ITEM_REFUSALS = [
     (raw_row(occurred_at="2026-02-29T00:00:00Z"), "bad_timestamp"),
     (raw_row(occurred_at="2026-03-01"), "bad_timestamp"),
     (raw_row(occurred_at="2026-03-01T12Z"), "bad_timestamp"),
+    (raw_row(occurred_at="2026-03-01T12+01:00"), "bad_timestamp"),
     (raw_row(occurred_at="2026-03-01T24:00:00Z"), "bad_timestamp"),
     (raw_row(occurred_at="2026-03-01T12:00:00.1234567890Z"), "bad_timestamp"),
     (raw_row(occurred_at="2026-03-01T12:00:00+25:00"), "bad_timestamp"),
