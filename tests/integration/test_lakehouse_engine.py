@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -98,3 +100,28 @@ def test_nothing_is_left_after_stop(tmp_path: Path) -> None:
         pid = engine.pid
     assert not Path(f"/proc/{pid}").exists()
     assert not list((tmp_path / "sail").glob("spill-*"))
+
+
+def test_the_child_dies_with_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from lakehouse.engine import SailEngine\n"
+        "with SailEngine(Path(sys.argv[1]), 2**30) as engine: print(engine.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and _is_running(child):
+        time.sleep(0.05)
+    assert not _is_running(child)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether the process is there and no zombie that nobody has collected."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
