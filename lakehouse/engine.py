@@ -1,6 +1,6 @@
 """Sail, the embedded engine: a child process that speaks Spark Connect and dies with its parent.
 
-Jobs use the safe forms only (contract tests in `tests/contracts/test_engine_forms.py`). Sail writes staging
+Jobs use only forms that it computes right; a recount guards them. Sail writes staging
 and nothing else; `lakehouse.delta_rs` commits what it staged.
 """
 
