@@ -1,8 +1,8 @@
 """The analysts' DuckDB: one view per table, all at the versions of the newest manifest.
 
 The manifest is the newest committed row of `runs`; what a run has committed before its manifest row, and
-what it never finished, is not visible. Tables that it does not list show their newest version when they are
-sources, and nothing when they are derived.
+what it never finished, is not visible. Derived tables show nothing before the first manifest; evidence and
+bookkeeping, each row of which is whole by itself, show their newest version.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,6 @@ from daybreak.errors import UsageError
 from lakehouse import tables
 from lakehouse.store import Store
 from lakehouse.tables import Table
-
-SOURCES = (tables.ITEM_EVENTS, tables.SCORE_EVENTS, tables.REFUSALS, tables.PROGRESS, tables.RUNS)
 
 
 def manifest(store: Store, version: int | None = None) -> dict[str, int]:
@@ -56,7 +54,7 @@ def _view(duck: Any, store: Store, table: Table, pinned: dict[str, int], version
     at = pinned.get(table.name)
     if table is tables.RUNS:
         at = version
-    if at is None and table not in SOURCES:
+    if at is None and table in tables.DERIVED:
         rows = table.schema.remove_metadata().empty_table()
     else:
         rows = store.dataset(table, at)
