@@ -6,9 +6,9 @@ Rerun   changes nothing
 """
 
 import pyarrow as pa
+
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, ServedList
-
 from daybreak.windows import days_between
 from jobs.runtime import Night
 from lakehouse import tables

@@ -8,8 +8,8 @@ Rerun   the same rows again under a newer attempt
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from daybreak.crashpoints import crash_point
 
+from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from jobs.runtime import Night, RunState, code_version, saved_runs
 from lakehouse import tables

@@ -14,9 +14,9 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from daybreak.accuracy import measure
 from daybreak.crashpoints import crash_point
-
 from daybreak.windows import Bucket, Window, days_between
 from jobs.publish import staged_table
 from jobs.runtime import Night
@@ -114,14 +114,15 @@ def one_sided_law(served: Row, exact: pa.Table) -> tuple[int | None, int]:
     A Count-Min sketch is linear: one of the same shape, built from the exact counts, can nowhere pass the
     sum of the stream's counted and late sketches unless the stream lost events.
     """
-    if served["sketch"] is None:
+    sketch, late_sketch = served["sketch"], served["late_sketch"]
+    if not isinstance(sketch, bytes):
         return None, 0
     from streaming.sketch import CountMinSketch, hash_ids
 
-    upper = CountMinSketch.deserialize(served["sketch"])
+    upper = CountMinSketch.deserialize(sketch)
     late_weight = 0
-    if served["late_sketch"] is not None:
-        late = CountMinSketch.deserialize(served["late_sketch"])
+    if isinstance(late_sketch, bytes):
+        late = CountMinSketch.deserialize(late_sketch)
         late_weight = late.total_weight
         upper.merge(late)
     rebuilt = CountMinSketch(upper.width, upper.depth, upper.seed)

@@ -13,12 +13,12 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
-from daybreak.crashpoints import crash_point
-from daybreak.intake import Intake
 
 from daybreak.clock import Clock
+from daybreak.crashpoints import crash_point
 from daybreak.decoding import content_hash, read_file
 from daybreak.events import Kind
+from daybreak.intake import Intake
 from daybreak.settings import Settings
 from daybreak.windows import day_bounds
 from lakehouse import tables

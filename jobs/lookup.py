@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import date
 
 from daybreak.serving.lists import Meta, ServedList, content_hash
-
 from daybreak.settings import Settings
 from daybreak.windows import Bucket, Window, day_bounds
 from jobs.runtime import ONE_DAY

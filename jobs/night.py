@@ -10,12 +10,11 @@ from datetime import date
 from typing import Any
 from uuid import uuid4
 
+from daybreak.clock import Clock
 from daybreak.crashpoints import crash_point
+from daybreak.errors import CheckFailedError, UsageError
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
-
-from daybreak.clock import Clock
-from daybreak.errors import CheckFailedError, UsageError
 from daybreak.settings import Settings
 from jobs import (
     capture,
@@ -79,7 +78,7 @@ def nightly(
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
     run_id = new_run_id(first, last)
-    with lease(place, run_id):
+    with lease(place, run_id) as held:
         progress("pin")
         state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
         night = Night(place.settings, place.store, place.clock, state)
@@ -90,6 +89,7 @@ def nightly(
             unpublished: CheckFailedError | None = None
             for step in STEPS[2:]:
                 progress(step)
+                held.check()
                 try:
                     outcome[step] = run_loaded_step(place, night, step)
                 except CheckFailedError as error:

@@ -15,9 +15,9 @@ from datetime import date, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
-
 from daybreak.windows import Bucket, Window, bucket_of_label, day_bounds
 from jobs.runtime import Night
 from lakehouse import tables

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from daybreak.serving.lists import Lists
-
 from daybreak.settings import Settings
 from daybreak.windows import days_between
 from jobs.pin import complete_through, day_before, is_complete, lookback_rows

@@ -46,9 +46,7 @@ def events(*rows: dict[str, Any]) -> pa.Table:
 
 def counts(**of: int) -> pa.Table:
     """Exact counts as a table: `counts(A=3, B=1)`."""
-    return pa.table(
-        {"item_id": pa.array(list(of), pa.string()), "count": pa.array(list(of.values()), pa.int64())}
-    )
+    return pa.table({"item_id": pa.array(list(of), pa.string()), "count": pa.array(list(of.values()), pa.int64())})
 
 
 def raw_row(kind: Kind = Kind.ITEMS, **fields: Any) -> dict[str, Any]:
