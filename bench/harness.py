@@ -16,6 +16,26 @@ class Result:
     ratio_to: str = ""
     ratio: float | None = None
     target: str = ""
+    """`>= 20` or `<= 15 s`: the value's; with an `x` behind it, as in `<= 1.5 x`, the ratio's."""
+    why: str = ""
+    """What the profile shows, for the page when the target is missed."""
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the target holds; None without one.
+
+        >>> Result("night", 14.0, "s", target="<= 15 s").is_met
+        True
+        >>> Result("day", 3.0, "s", "DuckDB", 2.0, "<= 1.5 x").is_met
+        False
+        """
+        if not self.target:
+            return None
+        sign, number, *unit = self.target.split()
+        measured = self.ratio if unit == ["x"] else self.value
+        if measured is None:
+            return None
+        return measured >= float(number) if sign == ">=" else measured <= float(number)
 
 
 def interleaved(

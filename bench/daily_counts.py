@@ -1,0 +1,193 @@
+"""Exact daily counts of a 2.5 M-event day on Sail against DuckDB, and in a long lake against a short one.
+
+Run: `python -m bench.daily_counts`.
+"""
+
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import duckdb
+
+from bench.harness import Result, interleaved, show
+from bench.lakes import DAY, few_days, many_days, opened_files
+from daybreak import clock
+from daybreak.settings import Settings
+from daybreak.windows import day_bounds, to_micros
+from jobs import daily_counts, hourly_counts
+from jobs.pin import pin
+from jobs.runtime import Night
+from lakehouse import tables
+from lakehouse.delta_rs import DeltaRsStore
+
+ROUNDS = 3
+
+PLAIN = """
+select item_id, sum(weight) as count, count(*) as event_count
+from (
+    select distinct on (event_id) item_id, weight from event_rows
+    where epoch_us(occurred_at) >= getvariable('start_us') and epoch_us(occurred_at) < getvariable('end_us')
+)
+group by item_id
+"""
+"""The least that gives the day's counts: any copy of an event, no hours, no look-back."""
+
+HOURLY = """
+create or replace temp table hourly as
+select hour(occurred_at) as hour, item_id, sum(weight) as count, count(*) as event_count,
+    min(occurred_at) as first_occurred_at, max(occurred_at) as last_occurred_at
+from (
+    select distinct on (event_id) item_id, weight, occurred_at from event_rows
+    where epoch_us(occurred_at) >= getvariable('start_us') - 3600000000
+      and epoch_us(occurred_at) < getvariable('end_us')
+    order by event_id, occurred_at, received_at, source, "partition", "offset"
+)
+where epoch_us(occurred_at) >= getvariable('start_us')
+group by all
+"""
+DAILY = """
+select item_id, sum(count) as count, sum(event_count) as event_count,
+    min(first_occurred_at) as first_occurred_at, max(last_occurred_at) as last_occurred_at
+from hourly group by all
+"""
+"""What the jobs do: the copy that comes first, the look-back, hours and days with their instants."""
+
+WHY_SLOWER = (
+    "The time is the hours'; the day takes a small part of it. The hours' job sorts the events, six columns "
+    "wide, once per shard to find first copies, where DuckDB hashes the ids; grouping by id takes Sail ten "
+    "times as long and as much memory. It also stages the hours, which DuckDB's plain query does not write."
+)
+
+
+def started(home: Path) -> Night:
+    """A night over the large day of the lake in `home`, its engine not yet at work."""
+    conf = Settings(home=home)
+    store = DeltaRsStore(conf.lake_root)
+    return Night(conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True))
+
+
+def count_day(night: Night) -> None:
+    """Pin the day anew, then stage its hours and the day."""
+    night.state = pin(night.store, night.settings, night.clock, "bench", DAY, DAY, allow_incomplete=True)
+    hourly_counts.run(night)
+    daily_counts.run(night)
+
+
+def event_files(night: Night) -> list[str]:
+    """The files that the jobs read."""
+    return night.store.files(tables.ITEM_EVENTS, night.pin.lake_version, DAY - (DAY.resolution), DAY)
+
+
+def duckdb_on(files: list[str]) -> duckdb.DuckDBPyConnection:
+    """A DuckDB that knows the files and the day."""
+    duck = duckdb.connect(":memory:", config={"preserve_insertion_order": False})
+    duck.execute("set timezone = 'UTC'")
+    duck.read_parquet(files, hive_partitioning=False).create_view("event_rows")
+    start, end = day_bounds(DAY)
+    for name, instant in (("start_us", start), ("end_us", end)):
+        duck.execute(f"set variable {name} = {to_micros(instant)}")
+    return duck
+
+
+def plain(duck: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """DuckDB's distinct, group-by and write."""
+    duck.sql(PLAIN).write_parquet(str(folder / "plain.parquet"))
+
+
+def alike(duck: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """DuckDB doing what the jobs do."""
+    duck.execute(HOURLY)
+    duck.table("hourly").write_parquet(str(folder / "hourly.parquet"))
+    duck.sql(DAILY).write_parquet(str(folder / "daily.parquet"))
+
+
+def require_equal(night: Night, folder: Path) -> None:
+    """Passes when both counted the same."""
+    ours = duckdb.read_parquet(night.staged_files(tables.DAILY_COUNTS)).select("item_id, count, event_count")
+    for file in ("plain.parquet", "daily.parquet"):
+        theirs = duckdb.read_parquet(str(folder / file)).select("item_id, count::bigint as count, event_count::bigint")
+        for one, other in ((ours, theirs), (theirs, ours)):
+            assert not one.except_(other).limit(1).fetchall(), file
+
+
+def against_duckdb(folder: Path) -> list[Result]:
+    """The jobs against DuckDB, both started before."""
+    night = started(few_days(folder))
+    try:
+        duck = duckdb_on(event_files(night))
+        count_day(night)
+        seconds = interleaved(
+            {
+                "jobs": partial(count_day, night),
+                "hours": partial(hourly_counts.run, night),
+                "plain": partial(plain, duck, folder),
+                "alike": partial(alike, duck, folder),
+            },
+            rounds=ROUNDS,
+        )
+        require_equal(night, folder)
+    finally:
+        night.close()
+    ours, least, same = seconds["jobs"], seconds["plain"], seconds["alike"]
+    return [
+        Result(
+            "exact counts of a day of 2.5 M, hours and day staged",
+            ours,
+            "s",
+            "DuckDB's distinct, group-by and write",
+            ours / least,
+            "<= 1.5 x",
+            WHY_SLOWER,
+        ),
+        Result("of these, hours", seconds["hours"], "s"),
+        Result("DuckDB's distinct, group-by and write", least, "s"),
+        Result("DuckDB with order key, look-back, hours and day", same, "s", "jobs to it", ours / same),
+    ]
+
+
+def data_read(night: Night) -> tuple[set[str], int, int]:
+    """(data files opened, their bytes, bytes that Sail's process read) by counting the day once."""
+    root = night.store.path(tables.ITEM_EVENTS)  # type: ignore[attr-defined]
+    before = bytes_read(night.engine.pid)
+    with opened_files(root) as opened:
+        count_day(night)
+    return opened, sum((root / file).stat().st_size for file in opened), bytes_read(night.engine.pid) - before
+
+
+def bytes_read(pid: int) -> int:
+    """Bytes that a process has read so far, by Linux's count."""
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["rchar"])
+
+
+def long_against_short(folder: Path) -> list[Result]:
+    """The day in a lake of 64 days against one of 8: what is opened, and the time."""
+    short, long = started(few_days(folder)), started(many_days(folder))
+    try:
+        for night in (short, long):
+            count_day(night)
+        seconds = interleaved({"short": partial(count_day, short), "long": partial(count_day, long)}, rounds=ROUNDS)
+        (few, few_bytes, few_read), (many, many_bytes, many_read) = data_read(short), data_read(long)
+    finally:
+        short.close()
+        long.close()
+    same = "a lake of 8 days"
+    return [
+        Result("other data files opened in a lake of 64 days", len(many ^ few), "files", target="<= 0"),
+        Result("data files opened there", len(many), "files", same, len(many) / len(few), "<= 1 x"),
+        Result("bytes of these files", many_bytes / 1e6, "MB", same, many_bytes / few_bytes, "<= 1 x"),
+        Result("bytes that Sail's process read there", many_read / 1e6, "MB", same, many_read / few_read),
+        Result("counts of the day there", seconds["long"], "s", same, seconds["long"] / seconds["short"], "<= 1.2 x"),
+    ]
+
+
+def run(folder: Path | None = None) -> list[Result]:
+    """Both comparisons, in a folder that may hold the lakes already."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as made:
+            return run(Path(made))
+    return [*against_duckdb(folder), *long_against_short(folder)]
+
+
+if __name__ == "__main__":
+    show(run())
