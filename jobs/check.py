@@ -22,7 +22,8 @@ def check(night: Night) -> None:
         CheckFailedError: naming each check that failed; the staging is kept for a look.
     """
     night.state.distinct = distinct_events(night)
-    profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in tables.DERIVED}
+    with night.engine.failing_as("the profile of what was staged"):
+        profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in tables.DERIVED}
     night.state.profile = json.dumps(profiles, default=str)
     results = checks.validate(
         profiles,

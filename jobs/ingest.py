@@ -17,6 +17,7 @@ import pyarrow as pa
 from daybreak.clock import Clock
 from daybreak.crashpoints import crash_point
 from daybreak.decoding import content_hash, read_file
+from daybreak.errors import DaybreakError
 from daybreak.events import Kind
 from daybreak.intake import Intake
 from daybreak.settings import Settings
@@ -71,8 +72,16 @@ def ingest_file(
         future_tolerance=settings.intake.future_tolerance,
     )
     refused: list[pa.Table] = []
+    unreadable: list[DaybreakError] = []
 
     def accepted() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from taken_batches()
+        except DaybreakError as error:
+            unreadable.append(error)
+            raise
+
+    def taken_batches() -> Iterator[pa.RecordBatch]:
         for batch in read_file(path, mapping=mapping):
             taken = intake.take(batch)
             done.read += taken.read
@@ -89,7 +98,11 @@ def ingest_file(
             pass
     else:
         reader = pa.RecordBatchReader.from_batches(events.schema, accepted())
-        store.append(events, reader, Transaction({app_id: 1}))
+        try:
+            store.append(events, reader, Transaction({app_id: 1}))
+        except DaybreakError as error:
+            # the store only sees that its rows ended in an error; say which, nothing was committed
+            raise (unreadable[0] if unreadable else error) from None
     crash_point("ingest.events")
     rows = pa.concat_tables(refused) if refused else tables.REFUSALS.schema.empty_table()
     store.append(tables.REFUSALS, rows, Transaction({app_id: 1}))

@@ -168,7 +168,8 @@ def derive(night: Night) -> None:
 
     checks.start_import()
     for job in (hourly_counts, daily_counts, top_lists):
-        job.run(night)
+        with night.engine.failing_as(f"the derivation in {job.__name__}"):
+            job.run(night)
     night.state.step = "derived"
     night.save()
     crash_point("night.derived")

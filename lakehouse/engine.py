@@ -142,7 +142,7 @@ class SailEngine:
         """
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with self._failing_as(f"staging {table.name} in {folder}"):
+        with self.failing_as(f"staging {table.name} in {folder}"):
             frame.write.mode("error").parquet(str(folder))
         folder.mkdir(exist_ok=True)
         files, rows = [], 0
@@ -159,7 +159,7 @@ class SailEngine:
 
     def rows(self, frame: "DataFrame") -> pa.Table:
         """The frame's rows in memory; aggregate first."""
-        with self._failing_as("a query"):
+        with self.failing_as("a query"):
             return frame.toArrow()
 
     def one_row(self, frame: "DataFrame") -> dict[str, Any]:
@@ -255,8 +255,8 @@ class SailEngine:
         return whole.select(*schema.names)
 
     @contextmanager
-    def _failing_as(self, what: str) -> Iterator[None]:
-        """Failures of the engine inside are ours; the child's death is told apart."""
+    def failing_as(self, what: str) -> Iterator[None]:
+        """Failures of the engine inside become ours, the child's death told apart. Building a frame can fail too."""
         from grpc import RpcError
         from pyspark.errors import PySparkException
 
@@ -272,6 +272,8 @@ class SailEngine:
                     f"Sail died during {what} ({_how(code)}); run again, and give it memory if the system "
                     f"ended it (night.memory_pool is {self.memory_pool} bytes); its log is {self.log}"
                 ) from None
+            if not isinstance(error, PySparkException | RpcError):
+                raise
             first = (str(error) or type(error).__name__).splitlines()[0]
             raise LakeFailedError(f"Sail failed during {what}: {first}; its log is {self.log}") from error
         finally:

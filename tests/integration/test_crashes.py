@@ -1,21 +1,23 @@
 """A night killed at each of its crash points: readers see the old day or the new one, the next run completes."""
 
+import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from nights import D1, D2, D3, World, event, some_days
+from nights import D1, D2, D3, World, some_days
 from test_night import exact, in_order, table_rows
 
 from daybreak import crashpoints
+from daybreak.serving.server import EmbeddedServer
 from lakehouse import analyst, tables
 
 pytestmark = pytest.mark.slow
 
 POINTS = [point for point in crashpoints.POINTS if not point.startswith("ingest.")]
 INGEST_POINTS = [point for point in crashpoints.POINTS if point.startswith("ingest.")]
-LATE = [event(f"late-{n}", "item-1", f"{D2}T12:00") for n in range(50)]
 DAY_LIST = "select item_id, count from daily_counts where day = '2026-03-02' order by count desc, item_id desc"
 HOUR_SUMS = """
     select item_id, sum(count)::bigint as count from hourly_counts where day = '2026-03-02'
@@ -23,15 +25,24 @@ HOUR_SUMS = """
 """
 
 
-def prepared(home: Path) -> World:
-    """A day corrected once and served provisionally again in vain, with late events that change it."""
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with three complete days, of which all are served provisionally; nothing runs in it."""
+    home = tmp_path_factory.mktemp("template") / "home"
     home.mkdir()
     world = World(home)
     world.ingest("events.jsonl", some_days(), through=D3)
-    world.command(
-        "stream", str(world.home / "events.jsonl"), "--until-idle", "--relative-error", "0.2", "--force-cells"
-    )
-    return world
+    world.stream("events.jsonl")
+    EmbeddedServer(home).stop()
+    return home
+
+
+@pytest.fixture
+def prepared(template: Path, tmp_path: Path) -> Iterator[World]:
+    home = tmp_path / "home"
+    shutil.copytree(template, home)
+    yield World(home)
+    EmbeddedServer(home).stop()
 
 
 def corrections(world: World) -> list[dict[str, object]]:
@@ -39,10 +50,12 @@ def corrections(world: World) -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
-    world = prepared(tmp_path_factory.mktemp("undisturbed") / "home")
+def undisturbed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    home = tmp_path_factory.mktemp("undisturbed") / "home"
+    shutil.copytree(template, home)
+    world = World(home)
     world.night(D2)
-    world.command("down")
+    EmbeddedServer(home).stop()
     found = corrections(world)
     assert len(found) == 21, "the day and each hour that had events"
     return found
@@ -61,45 +74,36 @@ def children(home: Path) -> list[str]:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_night_killed_anywhere_leaves_the_old_day_or_the_new_one(
-    tmp_path: Path, point: str, undisturbed: list[dict[str, object]]
+    prepared: World, point: str, undisturbed: list[dict[str, object]]
 ):
-    world = prepared(tmp_path / "home")
-    try:
-        provisional = world.served(D2)["day"]
-        new = in_order(exact(some_days(), D2))
-        world.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point, DAYBREAK_NIGHT__LEASE="2s")
-        deadline = time.monotonic() + 5
-        while children(world.home) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert children(world.home) == []
-        assert world.served(D2)["day"] in (provisional, new)
-        connection = analyst.connect(world.store)
-        day = tuple(analyst.query(connection, DAY_LIST)[1])
-        assert day in ((), new)
-        assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == day
-        time.sleep(2)
-        world.command("nightly", "--day", str(D2))
-        assert world.served(D2)["day"] == new
-        assert tuple(analyst.query(analyst.connect(world.store), DAY_LIST)[1]) == new
-        assert corrections(world) == undisturbed
-        assert world.lists.day_state(D2).generation == 1
-    finally:
-        world.command("down")
+    world = prepared
+    provisional = world.served(D2)["day"]
+    new = in_order(exact(some_days(), D2))
+    world.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point)
+    deadline = time.monotonic() + 5
+    while children(world.home) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert children(world.home) == []
+    assert world.served(D2)["day"] in (provisional, new)
+    connection = analyst.connect(world.store)
+    day = tuple(analyst.query(connection, DAY_LIST)[1])
+    assert day in ((), new)
+    assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == day
+    world.night(D2)
+    assert world.served(D2)["day"] == new
+    assert tuple(analyst.query(analyst.connect(world.store), DAY_LIST)[1]) == new
+    assert corrections(world) == undisturbed
+    assert world.lists.day_state(D2).generation == 1
 
 
 @pytest.mark.parametrize("point", [f"night.committed.{table.name}" for table in tables.DERIVED])
-def test_a_night_that_died_half_committed_is_finished_by_the_night_of_another_day(tmp_path: Path, point: str):
-    world = prepared(tmp_path / "home")
-    try:
-        world.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point, DAYBREAK_NIGHT__LEASE="1s")
-        time.sleep(1.5)
-        world.night(D1)
-        connection = analyst.connect(world.store)
-        new = in_order(exact(some_days(), D2))
-        assert tuple(analyst.query(connection, DAY_LIST)[1]) == new
-        assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == new
-    finally:
-        world.command("down")
+def test_a_night_that_died_half_committed_is_finished_by_the_night_of_another_day(prepared: World, point: str):
+    prepared.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point)
+    prepared.night(D1)
+    connection = analyst.connect(prepared.store)
+    new = in_order(exact(some_days(), D2))
+    assert tuple(analyst.query(connection, DAY_LIST)[1]) == new
+    assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == new
 
 
 @pytest.mark.parametrize("point", INGEST_POINTS)

@@ -71,8 +71,7 @@ def test_sail_killed_while_it_works_is_an_error_that_says_so(world: World):
     def kill() -> None:
         while not killed.is_set() and process.poll() is None:
             for child in psutil.Process(process.pid).children(recursive=True):
-                if "sail" in " ".join(child.cmdline()):
-                    time.sleep(0.1)
+                if "spark" in child.cmdline() and any(world.settings.staging_root.glob("*/hourly_counts")):
                     os.kill(child.pid, signal.SIGKILL)
                     killed.set()
                     return
