@@ -130,13 +130,18 @@ def _total_differences(duck: Any, what: str) -> list[str]:
 
 def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[str]:
     chosen = "" if share is None else f" where hash(item_id) % {SHARES} = {share}"
-    staged, counted = (f"from {side}_{what}{chosen}" for side in ("staged", "recounted"))
     columns = duck.sql(f"select * from recounted_{what} limit 0").columns  # noqa: S608
     names = ", ".join(f'"{name}"' for name in columns)
+    staged = f"select {names}, 1 as surplus from staged_{what}{chosen}"  # noqa: S608
+    counted = f"select {names}, -1 as surplus from recounted_{what}{chosen}"  # noqa: S608
+    duck.execute(
+        f"create or replace temp table differing as select {names}, sum(surplus) as surplus "  # noqa: S608
+        f"from ({staged} union all {counted}) group by all having sum(surplus) <> 0"
+    )
     found = []
-    for says, one, other in (("is staged", staged, counted), ("is due", counted, staged)):
-        query = f"(select {names} {one} except all select {names} {other}) order by all"
-        rows = duck.execute(f"{query} limit {SHOWN}").fetchall()
+    for says, side in (("is staged", "surplus > 0"), ("is due", "surplus < 0")):
+        query = f"select {names} from differing where {side} order by all limit {SHOWN}"  # noqa: S608
+        rows = duck.execute(query).fetchall()
         found += [f"{table.name}: {_row(columns, row)} {says}, by DuckDB's recount" for row in rows]
     return found
 

@@ -18,14 +18,15 @@ where own_day + 1 between getvariable('first_day') and getvariable('last_day')
   and at_us >= (own_day + 1) * 86400000000 - getvariable('lookback_us');
 
 -- name: winners
--- Of the copies of an event the smallest by the order key. Only ids that are doubled are ordered.
+-- Of the copies of an event the smallest by the order key. Only ids whose hash occurs more than once are
+-- ordered; two ids that share a hash are ordered each by itself, so a collision changes nothing.
 create or replace temp table winners as
 with doubled as (
-    select counted_day, event_id from events group by all having count(*) > 1
+    select counted_day, hash(event_id) as id_hash from events group by all having count(*) > 1
 ),
 first_copies as (
     select e.* from events e semi join doubled d
-        on e.counted_day = d.counted_day and e.event_id = d.event_id
+        on e.counted_day = d.counted_day and hash(e.event_id) = d.id_hash
     qualify row_number() over (
         partition by e.counted_day, e.event_id
         order by e.at_us, e.received_at, e.source, e."partition", e."offset"
@@ -33,7 +34,7 @@ first_copies as (
 ),
 kept as (
     select counted_day, own_day, item_id, at_us, weight from events e anti join doubled d
-        on e.counted_day = d.counted_day and e.event_id = d.event_id
+        on e.counted_day = d.counted_day and hash(e.event_id) = d.id_hash
     union all
     select counted_day, own_day, item_id, at_us, weight from first_copies
 )
