@@ -18,9 +18,7 @@ NAIVE = pa.timestamp("us")
 INSTANT_MIN = to_micros(datetime.min.replace(tzinfo=UTC))
 INSTANT_MAX = to_micros(datetime.max.replace(tzinfo=UTC))
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
-)
+ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 EXPECTED = "is not an ISO-8601 instant such as 2011-12-05T17:24:00Z"
 
 Micros = npt.NDArray[np.int64]
@@ -62,9 +60,7 @@ class Clockface:
         rows = len(column)
         present = np.asarray(column.is_valid())
         what = f"is {column.type}, which {EXPECTED}"
-        return Instants(
-            np.zeros(rows, np.int64), present, np.zeros(rows, bool), lambda row: f"{column[row]} {what}"
-        )
+        return Instants(np.zeros(rows, np.int64), present, np.zeros(rows, bool), lambda row: f"{column[row]} {what}")
 
     def _stamps(self, column: pa.Array) -> Instants:
         rows = len(column)
@@ -120,9 +116,7 @@ class Clockface:
             return micros, np.zeros(len(micros), bool)
         local = pa.array(micros, pa.int64()).cast(NAIVE)
         early, late = (
-            np.asarray(
-                pc.assume_timezone(local, self.zone, ambiguous=side, nonexistent=side).cast(pa.int64())
-            )
+            np.asarray(pc.assume_timezone(local, self.zone, ambiguous=side, nonexistent=side).cast(pa.int64()))
             for side in ("earliest", "latest")
         )
         return late, early != late

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from daybreak.errors import FenceRefusedError
 from daybreak.serving import keys
+from daybreak.serving.processes import started
 from daybreak.serving.server import reaches_redis
 
 
@@ -147,12 +148,3 @@ def this_machine() -> str | None:
         return f"{platform.node()}/{boot}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return None
-
-
-def started(pid: int) -> str | None:
-    """When a process started, in the kernel's ticks; None when there is none (a zombie is none)."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if after_name[0] in "ZX" else after_name[19]

@@ -25,6 +25,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from daybreak.errors import UnreachableError, UsageError
+from daybreak.serving.processes import started
 from daybreak.settings import Settings
 
 CONNECT_SECONDS = 3.0
@@ -206,6 +207,7 @@ class EmbeddedServer:
         try:
             while True:
                 try:
+                    client.ping()  # CONFIG and INFO answer while the data is still being loaded, PING does not
                     is_ours = Path(client.config_get("dir")["dir"]).resolve() == self.folder.resolve()
                     return int(client.info("server")["process_id"]) if is_ours else None
                 except BusyLoadingError:
@@ -293,5 +295,7 @@ def _ended(pid: int, patience: float) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
+        if Path("/proc/self/stat").exists() and started(pid) is None:
+            return True  # a zombie: it has ended, and only its adoptive parent has not looked yet
         time.sleep(0.01)
     return False
