@@ -17,14 +17,11 @@ from lakehouse.store import Transaction
 
 def capture(night: Night, lists: Lists) -> None:
     """Append the evidence of the run's days that has not been kept yet, one commit per table."""
-    wanted = {
-        table.name: [
-            day
-            for day in days_between(night.pin.first, night.pin.last)
-            if night.store.transaction_version(table, f"capture/{day}") is None
-        ]
-        for table in (tables.SERVED_LISTS, tables.SERVED_SKETCHES)
-    }
+    run_days = days_between(night.pin.first, night.pin.last)
+    wanted = {}
+    for table in (tables.SERVED_LISTS, tables.SERVED_SKETCHES):
+        kept = night.store.transaction_versions(table, [f"capture/{day}" for day in run_days])
+        wanted[table.name] = [day for day in run_days if f"capture/{day}" not in kept]
     days = sorted({day for open_days in wanted.values() for day in open_days})
     served = {day: [each for each in lists.served(day) if each.meta.state == "provisional"] for day in days}
     for table, rows_of in ((tables.SERVED_LISTS, list_rows), (tables.SERVED_SKETCHES, sketch_rows)):

@@ -25,8 +25,8 @@ from lakehouse import tables
 Row = dict[str, object]
 
 
-def correct(night: Night) -> int:
-    """Commit the run's rows of `corrections`; returns how many there are. Days without evidence have none."""
+def correct(night: Night) -> list[Row]:
+    """Commit the run's rows of `corrections` and return them. Days without evidence have none."""
     days = days_between(night.pin.first, night.pin.last)
     new = corrections(night, days)
     if new:
@@ -42,7 +42,7 @@ def correct(night: Night) -> int:
                 night.pin.transaction(tables.CORRECTIONS),
             )
     crash_point("night.corrections")
-    return len(new)
+    return new
 
 
 def in_table_order(row: Row) -> tuple[str, ...]:

@@ -154,10 +154,11 @@ def run_loaded_step(place: Place, night: Night, step: str) -> Any:
         case "publish":
             return publish.publish(night, place.lists)
         case "report":
-            count = corrections.correct(night)
+            rows = corrections.correct(night)
             for day in night.pin.days:
-                report.report(place.store, place.settings, day.day)
-            return count
+                if any(row["day"] == day.day for row in rows):
+                    report.report(place.store, place.settings, day.day)
+            return len(rows)
         case _:
             return optimize.optimize(night)
 

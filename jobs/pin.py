@@ -85,10 +85,9 @@ def next_attempt(store: Store, lake_version: int, days: list[date]) -> int:
         FenceRefusedError: a run on a newer version has already committed one of the days.
     """
     attempt = 0
-    for day in days:
-        last = store.transaction_version(tables.HOURLY_COUNTS, f"{tables.HOURLY_COUNTS.name}/{day}")
-        if last is None:
-            continue
+    app_ids = {f"{tables.HOURLY_COUNTS.name}/{day}": day for day in days}
+    for app_id, last in store.transaction_versions(tables.HOURLY_COUNTS, app_ids).items():
+        day = app_ids[app_id]
         if last >> ATTEMPT_BITS > lake_version:
             raise FenceRefusedError(
                 f"{day} was already corrected from events at version {last >> ATTEMPT_BITS}, above {lake_version}; "

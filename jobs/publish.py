@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
-from daybreak.windows import Bucket, Window, bucket_of_label, day_bounds
+from daybreak.windows import Bucket, bucket_of_label, day_bounds
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.store import Transaction
@@ -66,19 +66,20 @@ def publish(night: Night, lists: Lists) -> dict[date, int]:
 
 def day_contents(night: Night, days: Sequence[date], as_of: datetime) -> list[DayContent]:
     """The exact lists of `days`, from the staged rows that this run committed."""
-    entries: dict[Bucket, list[tuple[int, str, int]]] = defaultdict(list)
-    population: dict[Bucket, int] = {}
+    entries: dict[tuple[str, datetime], list[tuple[int, str, int]]] = defaultdict(list)
+    population: dict[tuple[str, datetime], int] = {}
     for row in staged_table(night, tables.TOP_LISTS, days).to_pylist():
-        bucket = Bucket(Window(row["window"]), row["bucket_start"])
-        entries[bucket].append((row["position"], row["item_id"], row["count"]))
-        population[bucket] = row["population"]
+        named = (row["window"], row["bucket_start"])
+        entries[named].append((row["position"], row["item_id"], row["count"]))
+        population[named] = row["population"]
     totals = bucket_totals(night, days)
     contents = []
     for day in days:
         lists = []
         for label in LABELS:
             bucket = bucket_of_label(day, label)
-            ordered = tuple((item_id, count) for _, item_id, count in sorted(entries.get(bucket, [])))
+            named = (bucket.window.value, bucket.start)
+            ordered = tuple((item_id, count) for _, item_id, count in sorted(entries.get(named, [])))
             events, weight = totals.get(bucket, (0, 0))
             meta = Meta(
                 state="exact",
@@ -88,7 +89,7 @@ def day_contents(night: Night, days: Sequence[date], as_of: datetime) -> list[Da
                 run_id=night.pin.run_id,
                 lake_version=night.pin.lake_version,
                 events_total=events,
-                items_total=population.get(bucket, 0),
+                items_total=population.get(named, 0),
                 total_weight=weight,
                 depth=night.settings.stream.list_depth,
                 error_bound=0.0,

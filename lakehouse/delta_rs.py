@@ -103,8 +103,15 @@ class DeltaRsStore:
 
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
+        return self.transaction_versions(table, [app_id]).get(app_id)
+
+    def transaction_versions(self, table: Table, app_ids: Iterable[str]) -> dict[str, int]:
+        """The last recorded version of each id that was ever seen; opens the table once."""
         handle = self._open(table)
-        return None if handle is None else handle.transaction_version(app_id)
+        if handle is None:
+            return {}
+        found = ((app_id, handle.transaction_version(app_id)) for app_id in app_ids)
+        return {app_id: version for app_id, version in found if version is not None}
 
     def files(self, table: Table, version: int, first: date, last: date) -> list[str]:
         """Absolute paths of the Parquet files of these days at that version; opens only the log."""

@@ -58,6 +58,9 @@ class Store(Protocol):
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
 
+    def transaction_versions(self, table: Table, app_ids: Iterable[str]) -> dict[str, int]:
+        """The last recorded version of each of these ids that was ever seen."""
+
     def files(self, table: Table, version: int, first: date, last: date) -> list[str]:
         """Absolute paths of the Parquet files of these days at that version; opens only the log."""
 

@@ -90,11 +90,8 @@ class DayState:
 
 def content_hash(entries: Iterable[Entry]) -> str:
     """sha256 over each id's byte length, bytes and count, in order: equal for equal lists only."""
-    digest = hashlib.sha256()
-    for item_id, count in entries:
-        raw = item_id.encode()
-        digest.update(b"%d:%b%d;" % (len(raw), raw, count))
-    return digest.hexdigest()
+    raw = ((item_id.encode(), count) for item_id, count in entries)
+    return hashlib.sha256(b"".join(b"%d:%b%d;" % (len(item), item, count) for item, count in raw)).hexdigest()
 
 
 def order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -281,21 +278,26 @@ class Lists:
 
     def _stage(self, prefix: str, lists: Sequence[ServedList]) -> None:
         self._drop(prefix, lists)
-        for each in lists:
-            top, meta = _staged_keys(prefix, each)
-            with self.client.pipeline(transaction=True) as together:
+        with self.client.pipeline(transaction=False) as together:
+            for each in lists:
+                top, meta = _staged_keys(prefix, each)
                 if each.entries:
                     together.zadd(top, {item_id.encode(): count for item_id, count in each.entries})
                     together.pexpire(top, _millis(STAGING_TTL))
                 together.hset(meta, mapping=each.meta.to_fields())
                 together.pexpire(meta, _millis(STAGING_TTL))
-                together.execute()
+            together.execute()
 
     def _compare(self, prefix: str, lists: Sequence[ServedList]) -> None:
-        for each in lists:
-            top, meta = _staged_keys(prefix, each)
-            entries = _entries(self.client.zrevrange(top, 0, -1, withscores=True))
-            if entries != each.entries or Meta.from_fields(self.client.hgetall(meta)) != each.meta:
+        with self.client.pipeline(transaction=False) as together:
+            for each in lists:
+                top, meta = _staged_keys(prefix, each)
+                together.zrevrange(top, 0, -1, withscores=True)
+                together.hgetall(meta)
+            answers = together.execute()
+        for each, top_answer, meta_answer in zip(lists, answers[::2], answers[1::2], strict=True):
+            entries = _entries(top_answer)
+            if entries != each.entries or Meta.from_fields(meta_answer) != each.meta:
                 raise CheckFailedError(
                     f"the staged list {each.bucket.label} of {each.bucket.day} reads back differently "
                     f"({len(entries)} entries of {len(each.entries)}); nothing was published: give its entries in the "
