@@ -7,6 +7,7 @@ Reads   hourly_counts, daily_counts, top_lists  at the newest manifest
 from collections.abc import Sequence
 from datetime import date
 
+from daybreak.errors import UsageError
 from daybreak.serving.lists import Meta, ServedList, content_hash
 from daybreak.settings import Settings
 from daybreak.windows import Bucket, Window, day_bounds
@@ -75,12 +76,19 @@ def minute_list(store: Store, settings: Settings, bucket: Bucket, version: int, 
 
 
 def counts_from_lake(store: Store, settings: Settings, bucket: Bucket, items: Sequence[str]) -> dict[str, int]:
-    """The exact count of each item in a bucket; 0 for one that did not occur."""
+    """The exact count of each item in a bucket; 0 for one that did not occur.
+
+    Raises:
+        UsageError: the day was never corrected, so that no count is known.
+    """
     counts = dict.fromkeys(items, 0)
+    seen = newest_days(store).get(bucket.day)
+    if seen is None:
+        raise UsageError(
+            f"nothing is counted for {bucket.start:%Y-%m-%dT%H:%MZ}: stream its events, "
+            f"or correct the day with: daybreak nightly --day {bucket.day}"
+        )
     if bucket.window is Window.MINUTE:
-        seen = newest_days(store).get(bucket.day)
-        if seen is None:
-            return counts
         found = minute_list(store, settings, bucket, int(str(seen["lake_version"])), 2**31 - 1)
         return counts | {item: count for item, count in found.entries if item in counts}
     hour = [] if bucket.window is Window.DAY else [bucket.start.hour]

@@ -101,6 +101,7 @@ def test_sail_killed_while_it_works_is_an_error_that_says_so(world: World):
         (["run", "check", "--run-id", "unknown"], "unknown"),
         (["report", "--day", "2026-03-02"], "2026-03-02"),
         (["top", "--window", "day", "--at", "2026-03-02"], "2026-03-02"),
+        (["estimate", "--window", "hour", "--at", "2026-03-02T10:00", "x"], "2026-03-02"),
     ],
 )
 def test_a_command_that_makes_no_sense_says_what_to_do(world: World, words: list[str], said: str):
