@@ -322,7 +322,7 @@ def lake() -> "tuple[settings.Settings, DeltaRsStore]":
     from lakehouse.delta_rs import DeltaRsStore
 
     conf = settings.load()
-    return conf, DeltaRsStore(conf.lake_root)
+    return conf, DeltaRsStore(conf.lake_root, conf.lake.retention)
 
 
 def lists(conf: settings.Settings) -> "Lists":

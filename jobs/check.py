@@ -74,7 +74,7 @@ def recount_differences(night: Night) -> list[str]:
     first = night.pin.first - ONE_DAY if night.pin.first > date.min else night.pin.first
     last = night.pin.last + ONE_DAY if night.pin.last < date.max else night.pin.last
     return recount.differences(
-        event_files=night.store.files(tables.ITEM_EVENTS, night.pin.lake_version, first, last),
+        event_files=night.store.files(tables.ITEM_EVENTS, night.pin.read_version, first, last),
         staged={table.name: night.staged_files(table) for table in tables.DERIVED},
         first=night.pin.first,
         last=night.pin.last,

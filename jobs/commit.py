@@ -77,7 +77,7 @@ def write_manifest(night: Night) -> None:
         "attempt": pin.attempt,
         "table_versions": [
             *((table.name, night.store.version(table)) for table in tables.DERIVED),
-            (tables.ITEM_EVENTS.name, pin.lake_version),
+            (tables.ITEM_EVENTS.name, pin.read_version),
         ],
         "days": [
             day.model_dump()

@@ -12,7 +12,7 @@ from daybreak.serving.lists import Meta, ServedList, content_hash
 from daybreak.settings import Settings
 from daybreak.windows import Bucket, Window, day_bounds
 from jobs.runtime import ONE_DAY
-from jobs.status import newest_days
+from jobs.status import newest_days, stale_days
 from lakehouse import analyst, recount, tables
 from lakehouse.store import Store
 
@@ -33,7 +33,7 @@ def list_from_lake(store: Store, settings: Settings, bucket: Bucket, k: int) -> 
         return None
     version = int(str(seen["lake_version"]))
     if bucket.window is Window.MINUTE:
-        found = minute_list(store, settings, bucket, version, k)
+        found = minute_list(store, settings, bucket, k)
         entries, population = found.entries, found.population
         weight, events = found.total_weight, found.events
     else:
@@ -68,8 +68,14 @@ def list_from_lake(store: Store, settings: Settings, bucket: Bucket, k: int) -> 
     return ServedList(bucket, entries, meta)
 
 
-def minute_list(store: Store, settings: Settings, bucket: Bucket, version: int, k: int) -> recount.MinuteList:
-    """The exact list of one minute, counted from the events that the day's night was pinned to."""
+def minute_list(store: Store, settings: Settings, bucket: Bucket, k: int) -> recount.MinuteList:
+    """The exact list of one minute, counted from the events that the day's night saw.
+
+    Those are the newest ones, in files that are kept, unless the day has turned stale since.
+    """
+    version = store.version(tables.ITEM_EVENTS)
+    if stale_days(store, settings, bucket.day, bucket.day):
+        version = int(str(newest_days(store)[bucket.day]["lake_version"]))
     before = bucket.day - ONE_DAY if bucket.day > date.min else bucket.day
     files = store.files(tables.ITEM_EVENTS, version, before, bucket.day)
     return recount.minute_list(files, bucket, settings.night.dedup_lookback, k)
@@ -89,7 +95,7 @@ def counts_from_lake(store: Store, settings: Settings, bucket: Bucket, items: Se
             f"or correct the day with: daybreak nightly --day {bucket.day}"
         )
     if bucket.window is Window.MINUTE:
-        found = minute_list(store, settings, bucket, int(str(seen["lake_version"])), 2**31 - 1)
+        found = minute_list(store, settings, bucket, 2**31 - 1)
         return counts | {item: count for item, count in found.entries if item in counts}
     hour = [] if bucket.window is Window.DAY else [bucket.start.hour]
     rows = analyst.connect(store).execute(HOUR_COUNTS if hour else DAY_COUNTS, [bucket.day, *hour, list(items)])

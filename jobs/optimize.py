@@ -1,4 +1,4 @@
-"""Compacts the run's days, drops what no kept version needs, and removes staging that is over.
+"""Compacts the run's days, drops what no kept version of those tables needs, and removes staging that is over.
 
 Writes  item_events and the derived tables  the same rows in fewer files
 Rerun   changes nothing
@@ -21,6 +21,7 @@ def optimize(night: Night) -> None:
         files = night.store.files(table, version, night.pin.first, night.pin.last)
         if len(files) > FILES_PER_DAY * days:
             night.store.optimize(table, night.pin.first, night.pin.last, night.pin.run_id)
+            night.store.vacuum(table)
     night.state.step = "done"
     night.save()
     clear_staging(night)

@@ -22,6 +22,10 @@ from lakehouse.store import Store
 ROWS_MAX = 2**31 - 1
 """Rows of a day that keep every sum of weights (each at most 2^32) inside 63 bits."""
 
+MAINTENANCE = ("OPTIMIZE", "VACUUM")
+RECENT_COMMITS = 64
+"""Looked through first: the whole history can be long."""
+
 MICROSECONDS_PER_DAY = ONE_DAY // timedelta(microseconds=1)
 
 
@@ -78,6 +82,18 @@ def lookback_rows(store: Store, version: int, first: date, last: date, lookback:
     return counts
 
 
+def content_version(store: Store, version: int) -> int:
+    """The newest version of the events up to `version` that changed rows; compaction and vacuum change none.
+
+    A night after an optimize is thereby about the same events as the night before it.
+    """
+    for reach in (RECENT_COMMITS, version + 1):
+        for number, _, operation in reversed(list(store.commits_after(tables.ITEM_EVENTS, version - reach))):
+            if number <= version and not operation.startswith(MAINTENANCE):
+                return number
+    return version
+
+
 def next_attempt(store: Store, lake_version: int, days: list[date]) -> int:
     """The attempt number above every earlier run's of these days at this version of the events.
 
@@ -118,6 +134,7 @@ def pin(
     version = store.version(tables.ITEM_EVENTS)
     if version < 0:
         raise InputIncompleteError(f"no item_events at {settings.lake_root}; take events in with: daybreak ingest FILE")
+    named = content_version(store, version)
     before = first - ONE_DAY if first > date.min else first
     rows = store.row_counts(tables.ITEM_EVENTS, version, before, last)
     slices = lookback_rows(store, version, before, last, settings.night.dedup_lookback)
@@ -139,8 +156,9 @@ def pin(
             run_id=run_id,
             first=first,
             last=last,
-            lake_version=version,
-            attempt=next_attempt(store, version, [day.day for day in days]),
+            lake_version=named,
+            read_version=version,
+            attempt=next_attempt(store, named, [day.day for day in days]),
             days=days,
         ),
         started_at=clock(),

@@ -49,6 +49,9 @@ class Pin(BaseModel):
     first: date
     last: date
     lake_version: int
+    """The newest version of the events that changed rows: what names this run's input."""
+    read_version: int
+    """The version that is read: the same rows, compacted since or not."""
     attempt: int
     days: list[DayPin]
 
@@ -105,7 +108,7 @@ class Night:
     def pinned_events(self) -> "DataFrame":
         """Item events of the days and of the day before the first, from the pinned version's own files."""
         first = self.pin.first - ONE_DAY if self.pin.first > date.min else self.pin.first
-        files = self.store.files(tables.ITEM_EVENTS, self.pin.lake_version, first, self.pin.last)
+        files = self.store.files(tables.ITEM_EVENTS, self.pin.read_version, first, self.pin.last)
         return self.engine.read(files, tables.ITEM_EVENTS.schema)
 
     def staged_files(self, table: Table) -> list[str]:
