@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from nights import D1, D2, D3, World, event, some_days
 
-from daybreak.errors import FenceRefusedError, InputIncompleteError
+from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncompleteError
 from daybreak.windows import bucket_of_label
 from jobs.night import new_run_id, run_step
 from jobs.status import stale_days
@@ -217,10 +217,34 @@ def test_steps_run_alone_and_again_equal_one_night(world: World):
     assert world.lists.day_state(D2).generation == 1
 
 
+def test_a_day_ten_times_smaller_than_the_one_before_stops_the_night(world: World):
+    careful = World(world.home, night={"breaker_min_rows": 100})
+    careful.ingest("events.jsonl", [*some_days()[:400], *some_days()[400:430]], through=D3)
+    with pytest.raises(CheckFailedError, match="2026-03-02 has 30 rows, the day before 400"):
+        careful.night(D2)
+    assert world.store.version(tables.DAILY_COUNTS) == -1
+    world.night(D2)
+
+
+def test_staging_of_finished_runs_is_removed_after_its_time(world: World):
+    hasty = World(world.home, lake={"staging_keep": "0s"})
+    hasty.ingest("events.jsonl", some_days(), through=D3)
+    first, second = hasty.night(D1), hasty.night(D2)
+    left = [folder.name for folder in world.settings.staging_root.iterdir()]
+    assert left == [second.run_id]
+    assert first.run_id not in left
+
+
+def test_doctor_finds_everything_here_and_names_what_is_not(world: World):
+    out, _ = world.command("doctor", "--format", "csv")
+    assert "engine sail,True" in out
+    out, _ = world.command("doctor", "--format", "csv", code=1, DAYBREAK_REDIS__URL="redis://127.0.0.1:1/0")
+    assert "redis,False" in out
+    assert "127.0.0.1:1" in out
+
+
 def test_a_wrong_staging_is_caught_by_the_recount_and_nothing_is_committed(world: World):
     import pyarrow.parquet as pq
-
-    from daybreak.errors import CheckFailedError
 
     world.ingest("events.jsonl", some_days(), through=D3)
     for step in ("pin", "derive"):
