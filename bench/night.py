@@ -1,7 +1,8 @@
 """A whole night of a 2.5 M-event day as the command runs it, cold: `python -m bench.night`.
 
-Cold means a new process each time, that starts Sail and Redis itself. Redis holds the day's provisional
-lists and sketches, and the lake has not seen the day corrected, so that every step has its full work.
+Cold means a new process each time, that imports everything and starts Sail itself. Redis runs, as it does
+after a day of streaming, and holds the day's provisional lists and sketches; the lake has not seen the day
+corrected: every step has its full work.
 """
 
 import json
@@ -18,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from redis.exceptions import BusyLoadingError
 
 from bench.harness import Result, show
 from bench.lakes import DAY, ROWS, few_days, large_day_file
 from daybreak import clock
 from daybreak.events import Kind
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.server import EmbeddedServer, client_of
 from jobs.ingest import declare_complete
 from lakehouse.delta_rs import DeltaRsStore
 
@@ -31,7 +33,13 @@ ROUNDS = 3
 SECONDS_MAX = 180.0
 STEP = re.compile(rf"{DAY}: (\w+)")
 
-WHY = "The longest steps of the median night: {steps}."
+WHY = (
+    "The longest steps of the median night: {steps}. Profiled on two cores (2026-12-01): `capture` keeps every "
+    "provisional list, 1,440 of them minutes with 1.2 M entries, and spends its time in the Redis client's parser and "
+    "in making a dict of each entry (0.5 s when day and hours alone are kept); `report` reads these entries back and "
+    "makes a bucket of each before it drops the minutes (2.5 s when they are dropped first). `derive` is the search "
+    "for first copies; `check` is DuckDB's recount (2 s), the profiles and Great Expectations."
+)
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,19 @@ def day_before(folder: Path) -> Path:
     return home
 
 
-def command(home: Path, *words: str) -> Night:
-    """Run a command to its end, watched."""
+def started_redis(home: Path) -> int:
+    """The process id of the home's Redis, which has loaded everything."""
+    client = client_of(EmbeddedServer(home).ensure())
+    while True:
+        try:
+            client.ping()
+            return int(client.info("server")["process_id"])
+        except BusyLoadingError:
+            time.sleep(0.05)
+
+
+def command(home: Path, *words: str, beside: int | None = None) -> Night:
+    """Run a command to its end, watched; the memory of the process `beside` counts as its own."""
     log = home / "bench.log"
     with log.open("w") as said, (home / "bench.out").open("w") as printed:
         began = time.perf_counter()
@@ -67,7 +86,7 @@ def command(home: Path, *words: str) -> Night:
             stderr=said,
         )
         try:
-            seen, peak = watch(process, log, began)
+            seen, peak = watch(process, log, began, beside)
         finally:
             kill_tree(process)
     end = time.perf_counter() - began
@@ -78,15 +97,17 @@ def command(home: Path, *words: str) -> Night:
     return Night(end, peak, {"start": starts[0], **steps} if seen else {})
 
 
-def watch(process: subprocess.Popen[bytes], log: Path, began: float) -> tuple[dict[str, float], int]:
-    """When each step was announced, and the largest sum of resident bytes of the process and its children."""
+def watch(
+    process: subprocess.Popen[bytes], log: Path, began: float, beside: int | None
+) -> tuple[dict[str, float], int]:
+    """When each step was announced, and the largest sum of resident bytes of all processes."""
     seen: dict[str, float] = {}
     peak = 0
     while process.poll() is None:
         now = time.perf_counter() - began
         for step in STEP.findall(log.read_text()):
             seen.setdefault(step, now)
-        peak = max(peak, resident(process.pid))
+        peak = max(peak, resident(process.pid) + (resident(beside) if beside else 0))
         if now > SECONDS_MAX:
             raise TimeoutError(f"not done after {now:.0f} s")
         time.sleep(0.02)
@@ -116,7 +137,7 @@ def night(folder: Path, number: int) -> Night:
     home = folder / f"night-{number}"
     shutil.copytree(day_before(folder), home)
     try:
-        done = command(home, "nightly", "--day", str(DAY))
+        done = command(home, "nightly", "--day", str(DAY), beside=started_redis(home))
         summary = json.loads((home / "bench.out").read_text().splitlines()[-1])
         assert (summary["rows"], summary["generations"]) == (ROWS, {str(DAY): 1}), summary
         return done
@@ -138,7 +159,7 @@ def run(folder: Path | None = None) -> list[Result]:
     peak = max(each.peak_bytes for each in nights) / 1e9
     return [
         Result("night of a day of 2.5 M, the whole command", median, "s", target="<= 15 s", why=why),
-        Result("peak memory of its processes", peak, "GB", target="<= 4 GB", why=why),
+        Result("peak memory of its processes, Sail and Redis included", peak, "GB", target="<= 4 GB", why=why),
         *(Result(f"night, {name}", seconds, "s") for name, seconds in steps.items()),
     ]
 
