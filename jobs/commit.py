@@ -21,9 +21,10 @@ def commit(night: Night) -> None:
     """Replace the run's days in every derived table, then write the manifest.
 
     Raises:
-        FenceRefusedError: a newer run has committed one of the days.
+        FenceRefusedError: a newer run has committed one of the days, or another was never finished.
         CheckFailedError: the staging is not what was checked.
     """
+    refuse_foreign_commits(night)
     night.state.step = "committing"
     night.save()
     for table in tables.DERIVED:
@@ -46,7 +47,7 @@ def holds_our_commit(night: Night, table: Table) -> bool:
     """Whether this very run has already replaced its days in `table` and nothing newer has."""
     day = night.pin.first
     return night.store.transaction_version(table, f"{table.name}/{day}") == night.pin.fence and any(
-        run_id == night.pin.run_id for _, run_id, _ in night.store.commits_after(table, -1)
+        commit.run_id == night.pin.run_id for commit in night.store.commits_after(table, -1)
     )
 
 
@@ -107,16 +108,15 @@ def refuse_foreign_commits(night: Night) -> None:
     known = {row["run_id"] for row in night.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
     versions = newest_manifest_versions(night)
     for table in tables.DERIVED:
-        for version, run_id, _ in night.store.commits_after(table, versions.get(table.name, -1)):
-            if run_id is None or run_id == night.pin.run_id or run_id in known:
+        for found in night.store.commits_after(table, versions.get(table.name, -1)):
+            if found.run_id is None or found.run_id in known or found.run_id == night.pin.run_id:
                 continue
-            other = next((state for state in saved_runs(night.settings) if state.pin.run_id == run_id), None)
-            if other and night.pin.first <= other.pin.first and other.pin.last <= night.pin.last:
-                continue
-            days = f"{other.pin.first} to {other.pin.last}" if other else "unknown days"
+            if found.days and night.pin.first <= found.days[0] and found.days[1] <= night.pin.last:
+                continue  # ours replaces them
+            first, last = found.days or ("unknown days", "unknown days")
             raise FenceRefusedError(
-                f"run {run_id} ({days}) has committed {table.name} version {version} and is not finished; "
-                f"finish it with: daybreak run commit --run-id {run_id}"
+                f"run {found.run_id} has committed {table.name} of {first} to {last} and was never finished; "
+                f"correct those days first: daybreak nightly --from {first} --to {last}"
             )
 
 

@@ -88,9 +88,9 @@ def content_version(store: Store, version: int) -> int:
     A night after an optimize is thereby about the same events as the night before it.
     """
     for reach in (RECENT_COMMITS, version + 1):
-        for number, _, operation in reversed(list(store.commits_after(tables.ITEM_EVENTS, version - reach))):
-            if number <= version and not operation.startswith(MAINTENANCE):
-                return number
+        for commit in reversed(store.commits_after(tables.ITEM_EVENTS, version - reach)):
+            if commit.version <= version and not commit.operation.startswith(MAINTENANCE):
+                return commit.version
     return version
 
 

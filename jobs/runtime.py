@@ -62,7 +62,9 @@ class Pin(BaseModel):
 
     def transaction(self, table: Table) -> Transaction:
         """The fence of a commit of the run's days to `table`, one id per day."""
-        return Transaction({f"{table.name}/{d.day}": self.fence for d in self.days}, self.run_id)
+        return Transaction(
+            {f"{table.name}/{d.day}": self.fence for d in self.days}, self.run_id, (self.first, self.last)
+        )
 
 
 class RunState(BaseModel):

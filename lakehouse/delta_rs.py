@@ -23,7 +23,7 @@ from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
-from lakehouse.store import Transaction
+from lakehouse.store import Commit, Transaction
 from lakehouse.tables import Table, partition_filter
 
 PROTOCOL = (1, 2)
@@ -142,14 +142,14 @@ class DeltaRsStore:
             rows = self.dataset(table, version).to_table(columns=table.schema.names, filter=chosen)
         return rows.cast(table.schema)
 
-    def commits_after(self, table: Table, version: int) -> Iterable[tuple[int, str | None, str]]:
-        """(version, run_id, operation) of each commit newer than `version`, oldest first."""
+    def commits_after(self, table: Table, version: int) -> list[Commit]:
+        """Each commit newer than `version`, oldest first."""
         handle = self._open(table)
         newer = 0 if handle is None else handle.version() - version
         if handle is None or newer <= 0:
             return []
-        commits = handle.history(limit=newer)
-        return sorted((c["version"], c.get("run_id"), c["operation"]) for c in commits if c["version"] > version)
+        commits = (commit for commit in handle.history(limit=newer) if commit["version"] > version)
+        return sorted((_described(commit) for commit in commits), key=lambda commit: commit.version)
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
@@ -306,10 +306,19 @@ def _commented(table: Table) -> pa.Schema:
 
 
 def _properties(transaction: Transaction) -> CommitProperties:
+    said = {"run_id": transaction.run_id} if transaction.run_id else {}
+    if transaction.days:
+        said["days"] = "/".join(day.isoformat() for day in transaction.days)
     return CommitProperties(
-        custom_metadata={"run_id": transaction.run_id} if transaction.run_id else None,
+        custom_metadata=said or None,
         app_transactions=[DeltaTransaction(app_id, version) for app_id, version in transaction.versions.items()],
     )
+
+
+def _described(commit: dict[str, Any]) -> Commit:
+    first, _, last = str(commit.get("days", "")).partition("/")
+    days = (date.fromisoformat(first), date.fromisoformat(last)) if last else None
+    return Commit(commit["version"], commit["operation"], commit.get("run_id"), days)
 
 
 def _check_protocol(table: Table, handle: DeltaTable) -> None:

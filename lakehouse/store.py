@@ -21,6 +21,18 @@ class Transaction:
     versions: dict[str, int] = field(default_factory=dict)
     """app id -> version. The commit is refused unless each is above the last one recorded in the table."""
     run_id: str | None = None
+    days: tuple[date, date] | None = None
+    """The first and last day that the commit replaces."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table's history, as it described itself."""
+
+    version: int
+    operation: str
+    run_id: str | None
+    days: tuple[date, date] | None
 
 
 class Store(Protocol):
@@ -73,8 +85,8 @@ class Store(Protocol):
     def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:
         """Rows of small tables, in memory, schema order."""
 
-    def commits_after(self, table: Table, version: int) -> Iterable[tuple[int, str | None, str]]:
-        """(version, run_id, operation) of each commit newer than `version`, oldest first."""
+    def commits_after(self, table: Table, version: int) -> list[Commit]:
+        """Each commit newer than `version`, oldest first."""
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""

@@ -153,10 +153,10 @@ def test_files_and_row_counts_are_those_of_the_version(store: Store) -> None:
 
 def test_commits_say_who_made_them(store: Store) -> None:
     start = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
-    store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7"))
-    newer = list(store.commits_after(DAILY_COUNTS, start))
-    assert [(version, run) for version, run, _ in newer] == [(start + 1, "run-7")]
-    assert list(store.commits_after(DAILY_COUNTS, start + 1)) == []
+    store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7", (ONE, ONE)))
+    newer = store.commits_after(DAILY_COUNTS, start)
+    assert [(commit.version, commit.run_id, commit.days) for commit in newer] == [(start + 1, "run-7", (ONE, ONE))]
+    assert store.commits_after(DAILY_COUNTS, start + 1) == []
 
 
 def test_optimize_and_vacuum_change_no_row(store: Store) -> None:

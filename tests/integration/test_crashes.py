@@ -106,6 +106,19 @@ def test_a_night_that_died_half_committed_is_finished_by_the_night_of_another_da
     assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == new
 
 
+def test_a_half_committed_run_whose_staging_is_gone_is_named_and_replaced_by_a_night_of_its_days(prepared: World):
+    point = "night.committed.hourly_counts"
+    prepared.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point)
+    shutil.rmtree(prepared.settings.staging_root)
+    _, err = prepared.command("nightly", "--day", str(D1), code=5)
+    assert f"nightly --from {D2} --to {D2}" in err
+    assert tuple(analyst.query(analyst.connect(prepared.store), HOUR_SUMS)[1]) == ()
+    prepared.night(D2)
+    prepared.night(D1)
+    new = in_order(exact(some_days(), D2))
+    assert tuple(analyst.query(analyst.connect(prepared.store), HOUR_SUMS)[1]) == new
+
+
 @pytest.mark.parametrize("point", INGEST_POINTS)
 def test_an_ingest_killed_anywhere_is_whole_after_a_second_try(tmp_path: Path, point: str):
     home = tmp_path / "home"
