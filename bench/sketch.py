@@ -15,7 +15,7 @@ EVENTS = 2_000_000
 
 WHY = (
     "Profiled on two cores (2026-12-01): of 2 M events hashing takes 20 ms and adding to the cells 63 ms. The cells "
-    "do not fit the cache, and four rows are four misses; datasketches gains more from Zipf's hot cells than we do."
+    "do not fit the cache, and four rows are four misses; likely, not measured: datasketches gains more from hot cells."
 )
 
 

@@ -24,7 +24,7 @@ BATCH = 262_144
 
 WHY_REPLAY = (
     "Profiled on two cores (2026-12-01): counting takes a fifth. The rest is publishing 1,465 lists of up to 1,000 at "
-    "once: their content hash, made entry by entry in Python, is about half of all, then the sketches' compression. "
+    "once: their content hash, made entry by entry in Python, is the largest part, then the sketches' compression. "
     "A day that is streamed as it happens publishes few lists per event."
 )
 WHY_LINES = "Not profiled; it was within 5 % of the target beside a running test suite (2026-12-01)."
