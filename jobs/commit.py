@@ -27,6 +27,13 @@ def commit(night: Night) -> None:
     refuse_foreign_commits(night)
     night.state.step = "committing"
     night.save()
+    commit_tables(night)
+    refuse_foreign_commits(night)
+    finish(night)
+
+
+def commit_tables(night: Night) -> None:
+    """Replace the run's days in every derived table, where this run has not yet done so."""
     for table in tables.DERIVED:
         if not holds_our_commit(night, table):
             night.store.replace(
@@ -37,6 +44,10 @@ def commit(night: Night) -> None:
                 night.pin.transaction(table),
             )
         crash_point(f"night.committed.{table.name}")
+
+
+def finish(night: Night) -> None:
+    """Write the manifest of a run whose tables are all committed."""
     write_manifest(night)
     crash_point("night.manifest")
     night.state.step = "committed"
@@ -69,7 +80,6 @@ def write_manifest(night: Night) -> None:
     app_id = f"runs/{pin.run_id}"
     if night.store.transaction_version(tables.RUNS, app_id) is not None:
         return
-    refuse_foreign_commits(night)
     row = {
         "run_id": pin.run_id,
         "first_day": pin.first,
@@ -139,17 +149,22 @@ def unfinished(night: Night) -> list[RunState]:
 
 
 def finish_others(night: Night) -> list[str]:
-    """Roll dead runs forward from their checked staging; one that a newer run has overtaken is abandoned.
+    """Roll dead runs forward from their checked staging.
+
+    One that a newer run has overtaken, or whose staging has changed, is abandoned; if it left a table half
+    committed, `refuse_foreign_commits` names its days.
 
     Returns the run ids that were finished.
     """
-    finished = []
+    whole = []
     for state in unfinished(night):
         other = Night(night.settings, night.store, night.clock, state)
         try:
-            commit(other)
-            finished.append(state.pin.run_id)
-        except FenceRefusedError:
+            commit_tables(other)
+            whole.append(other)
+        except (FenceRefusedError, CheckFailedError):
             state.step = "abandoned"
             other.save()
-    return finished
+    for other in whole:  # only now: a manifest must not name another's half-committed tables
+        finish(other)
+    return [other.pin.run_id for other in whole]
