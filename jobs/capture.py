@@ -1,6 +1,6 @@
 """Keeps what Redis served while a day was still provisional, before the night replaces it.
 
-Reads   Redis            the day's provisional lists and sketches
+Reads   Redis            the day's provisional day and hour lists and their sketches
 Writes  served_lists, served_sketches  once per day, only while it was provisional
 Rerun   changes nothing
 """
@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, ServedList
-from daybreak.windows import days_between
+from daybreak.windows import Window, days_between
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.store import Transaction
+
+CORRECTED = (Window.DAY, Window.HOUR)
+"""The windows that get an exact list to be measured against. A day's 1,440 minute lists would be a million rows."""
 
 
 def capture(night: Night, lists: Lists) -> None:
@@ -23,7 +26,7 @@ def capture(night: Night, lists: Lists) -> None:
         kept = night.store.transaction_versions(table, [f"capture/{day}" for day in run_days])
         wanted[table.name] = [day for day in run_days if f"capture/{day}" not in kept]
     days = sorted({day for open_days in wanted.values() for day in open_days})
-    served = {day: [each for each in lists.served(day) if each.meta.state == "provisional"] for day in days}
+    served = {day: [each for each in lists.served(day, CORRECTED) if each.meta.state == "provisional"] for day in days}
     for table, rows_of in ((tables.SERVED_LISTS, list_rows), (tables.SERVED_SKETCHES, sketch_rows)):
         seen = [day for day in wanted[table.name] if served[day]]
         if seen:

@@ -57,12 +57,11 @@ def corrections(night: Night, days: Sequence[date]) -> list[Row]:
     entries: dict[Bucket, list[tuple[int, str, int]]] = defaultdict(list)
     for row in night.store.read(tables.SERVED_LISTS, days=days).to_pylist():
         entries[bucket_of(row)].append((row["position"], row["item_id"], row["estimate"]))
-    evidence = [row for row in sketches if row["window"] != Window.MINUTE]
-    if not evidence:
+    if not sketches:
         return []
-    exact = ExactCounts(night, sorted({row["day"] for row in evidence}))
+    exact = ExactCounts(night, sorted({row["day"] for row in sketches}))
     rows = []
-    for served in sorted(evidence, key=lambda row: (row["day"], row["window"], row["bucket_start"])):
+    for served in sorted(sketches, key=lambda row: (row["day"], row["window"], row["bucket_start"])):
         bucket = bucket_of(served)
         ordered = [(item_id, estimate) for _, item_id, estimate in sorted(entries.get(bucket, []))]
         rows.append(correction(night, bucket, served, ordered, exact.of(bucket)))

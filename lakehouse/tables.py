@@ -166,7 +166,7 @@ TOP_LISTS = Table(
 
 SERVED_LISTS = Table(
     "served_lists",
-    "What Redis served as a provisional list just before the night replaced it.",
+    "The provisional day and hour lists that Redis served just before the night replaced them.",
     pa.schema(
         [
             *_LIST,

@@ -8,7 +8,7 @@
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -230,13 +230,14 @@ class Lists:
         return sketch, late
 
     @reaches_redis
-    def served(self, day: date) -> list[ServedList]:
+    def served(self, day: date, windows: Collection[Window] = tuple(Window)) -> list[ServedList]:
         """Every list of the day, the day's own first, then hours, then minutes; all of one publication."""
         while True:
             before = self.day_state(day)
             labels = [label.decode() for label in self.client.smembers(keys.labels_key(day))]
             buckets = sorted(
-                (bucket_of_label(day, label) for label in labels), key=lambda b: (-b.window.microseconds, b.start)
+                (bucket for label in labels if (bucket := bucket_of_label(day, label)).window in windows),
+                key=lambda b: (-b.window.microseconds, b.start),
             )
             found: list[ServedList | None] = []
             for first in range(0, len(buckets), LABELS_AT_ONCE):
