@@ -34,9 +34,9 @@ SECONDS_MAX = 180.0
 STEP = re.compile(rf"{DAY}: (\w+)")
 
 WHY = (
-    "The longest steps of the median night: {steps}. Profiled on two cores (2026-12-01): `derive` is the search for "
-    "first copies, with the import of Great Expectations (6 s of processor time) beside it; `check` is DuckDB's recount "
-    "(2 s) and the profiles; `report` is not profiled further."
+    "The longest steps of the median night: {steps}. Profiled on two cores (2026-12-01): `derive` is the search "
+    "for first copies, with the import of Great Expectations (6 s of processor time) beside it; `check` is "
+    "DuckDB's recount (2 s) and the profiles; `report` is not profiled further."
 )
 
 
