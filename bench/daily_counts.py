@@ -159,7 +159,7 @@ def against_duckdb(folder: Path) -> list[Result]:
 
 def data_read(night: Night) -> tuple[set[str], int, int]:
     """(data files opened, their bytes, bytes that Sail's process read) by counting the day once."""
-    root = night.store.path(tables.ITEM_EVENTS)  # type: ignore[attr-defined]
+    root = night.store.path(tables.ITEM_EVENTS)
     before = bytes_read(night.engine.pid)
     with opened_files(root) as opened:
         count_day(night)

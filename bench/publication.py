@@ -90,8 +90,8 @@ def measure(lists: Lists, url: str) -> list[Result]:
     readers = [context.Process(target=read_on, args=(url, stop)) for _ in range(2)]
     publish(lists, 1, 1)
     for generation in range(2, ROUNDS):  # interleaved, readers idle
-        changed += watched(lists, lambda g=generation: publish(lists, g, g))  # type: ignore[misc]
-        equal += watched(lists, lambda g=generation: publish(lists, g, g))  # type: ignore[misc]
+        changed += watched(lists, lambda g=generation: publish(lists, g, g))
+        equal += watched(lists, lambda g=generation: publish(lists, g, g))
     for _ in range(5):
         lists.client.flushall()
         provisional(lists, minutes=1440)
@@ -101,7 +101,7 @@ def measure(lists: Lists, url: str) -> list[Result]:
     time.sleep(2)
     busy: list[float] = []
     for generation in range(ROUNDS, 2 * ROUNDS):
-        busy += watched(lists, lambda g=generation: publish(lists, g, g))  # type: ignore[misc]
+        busy += watched(lists, lambda g=generation: publish(lists, g, g))
     stop.set()
     for reader in readers:
         reader.join()

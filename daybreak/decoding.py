@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +78,7 @@ def content_hash(path: Path) -> str:
 
 
 def _open(path: Path, zipped: bool) -> IO[bytes]:
-    return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
+    return cast(IO[bytes], gzip.open(path, "rb")) if zipped else path.open("rb")  # a GzipFile reads as a file does
 
 
 def _read_parquet(path: Path, mapping: Mapping[str, str], batch_rows: int) -> Iterator[RawBatch]:

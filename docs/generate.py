@@ -170,7 +170,7 @@ def commands_page() -> str | None:
         "4 check failed,\n5 refused by a fence, 6 Redis or log unreachable, 7 unreadable input, "
         "8 lake or engine failed.\n",
     ]
-    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+    for name, command in sorted(group.commands.items()):
         if not command.hidden:
             context = command.context_class(command, info_name=f"daybreak {name}")
             parts.append(_command(context, command, name))

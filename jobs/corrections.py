@@ -10,7 +10,8 @@ Rerun   same evidence and same events give the same rows; no column comes from t
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -148,4 +149,4 @@ class ExactCounts:
 
 def bucket_of(row: Row) -> Bucket:
     """The bucket that a lake row names."""
-    return Bucket(Window(str(row["window"])), row["bucket_start"])  # type: ignore[arg-type]  # an instant
+    return Bucket(Window(str(row["window"])), cast(datetime, row["bucket_start"]))

@@ -108,7 +108,7 @@ def test_of_two_twins_at_once_one_is_refused(store: Store) -> None:
     def late_reader() -> pa.RecordBatchReader:
         """Gives its rows only when both commits have looked at the fence."""
 
-        def batches():  # type: ignore[no-untyped-def]
+        def batches():
             together.wait(10)
             yield from daily((ONE, "a", 1)).to_batches()
 

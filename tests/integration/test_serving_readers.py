@@ -98,6 +98,6 @@ def test_a_day_read_whole_is_of_one_publication(tmp_path: Path):
                 publish(other, *whole_day(1, 2))
             return read(buckets)
 
-        lists._read = read_and_be_overtaken  # type: ignore[method-assign]
+        lists._read = read_and_be_overtaken
         assert {each.meta.state for each in lists.served(DAY)} == {"exact"}
         assert len(lists.served(DAY)) == 25

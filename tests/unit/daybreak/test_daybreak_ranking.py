@@ -66,7 +66,7 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(UsageError, match="-1"):
         ranking.top({}, -1)
     with pytest.raises(UsageError, match="standard"):
-        ranking.ranks([1], "standard")  # type: ignore[arg-type]
+        ranking.ranks([1], "standard")
 
 
 @pytest.mark.parametrize("module", [ranking, windows])
