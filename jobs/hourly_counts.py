@@ -4,8 +4,11 @@ Reads   item_events    at the pinned version: the days, and the look-back slice 
 Stages  hourly_counts  replaces the days' partitions and nothing else
 Grain   one row per (day, hour, item_id)
 Rerun   same events give the same rows; no column comes from the clock
+
+A run of more events than `night.bucket_rows` is counted in buckets of event ids, one after the other.
 """
 
+import shutil
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, Window
@@ -20,7 +23,31 @@ from lakehouse.engine import StagedTable
 SHARDS = 16
 """Parallel parts of the deduplication; a sort per part instead of one hash entry per event id."""
 
+PARTS = "hourly_counts.parts"
+"""Folder in a run's staging for the counts of each bucket until they are merged."""
+
 MICROSECONDS_PER_DAY = 1440 * MICROSECONDS_PER_MINUTE
+
+
+def bucket_count(rows: int, bucket_rows: int) -> int:
+    """Buckets so that each has about `bucket_rows` of `rows` events; at least one.
+
+    >>> [bucket_count(rows, 10) for rows in (0, 10, 11, 100)]
+    [1, 1, 2, 10]
+    """
+    return max(1, -(-rows // bucket_rows))
+
+
+def filter_bucket(events: DataFrame, bucket: int, buckets: int) -> DataFrame:
+    """The events whose id falls into `bucket` of `buckets`; all copies of an event fall into the same.
+
+    The id's hash modulo shards times buckets gives both: its lowest part the shard, the rest the bucket.
+    So each bucket spreads evenly over all shards.
+    """
+    if buckets == 1:
+        return events
+    place = F.pmod(F.crc32(F.col("event_id").cast("binary")), F.lit(SHARDS * buckets))
+    return events.filter((place >= F.lit(SHARDS * bucket)) & (place < F.lit(SHARDS * (bucket + 1))))
 
 
 def with_counted_day(events: DataFrame, first: date, last: date, lookback: timedelta) -> DataFrame:
@@ -78,6 +105,16 @@ def count_items_by_hour(events: DataFrame) -> DataFrame:
     )
 
 
+def merge_parts(parts: DataFrame) -> DataFrame:
+    """One row per (day, hour, item) of counts that were made bucket by bucket."""
+    return parts.groupBy("day", "hour", "item_id").agg(
+        F.sum("count").alias("count"),
+        F.sum("event_count").alias("event_count"),
+        F.min("first_occurred_at").alias("first_occurred_at"),
+        F.max("last_occurred_at").alias("last_occurred_at"),
+    )
+
+
 def hourly_counts(events: DataFrame, first: date, last: date, lookback: timedelta) -> DataFrame:
     """The days' whole table, in schema order. `events` holds the days and the day before the first."""
     return tables.HOURLY_COUNTS.conform(
@@ -89,8 +126,22 @@ def hourly_counts(events: DataFrame, first: date, last: date, lookback: timedelt
 
 
 def run(night: Night) -> StagedTable:
-    """Stage the run's days."""
-    lookback = night.settings.night.dedup_lookback
-    return night.stage(
-        tables.HOURLY_COUNTS, hourly_counts(night.pinned_events(), night.pin.first, night.pin.last, lookback)
-    )
+    """Stage the run's days, bucket by bucket when they are large."""
+    policy, pin = night.settings.night, night.pin
+    buckets = bucket_count(sum(day.rows + day.lookback_rows for day in pin.days), policy.bucket_rows)
+
+    def counted(bucket: int) -> DataFrame:
+        events = night.pinned_events().transform(filter_bucket, bucket, buckets)
+        return hourly_counts(events, pin.first, pin.last, policy.dedup_lookback)
+
+    if buckets == 1:
+        return night.stage(tables.HOURLY_COUNTS, counted(0))
+    parts = night.folder / PARTS
+    shutil.rmtree(parts, ignore_errors=True)
+    files: list[str] = []
+    for bucket in range(buckets):
+        files += night.engine.stage(counted(bucket), tables.HOURLY_COUNTS, parts / str(bucket)).files
+    merged = merge_parts(night.engine.read(files, tables.HOURLY_COUNTS.schema))
+    staged = night.stage(tables.HOURLY_COUNTS, tables.HOURLY_COUNTS.conform(merged))
+    shutil.rmtree(parts)
+    return staged
