@@ -19,6 +19,7 @@ from jobs.pin import pin
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.engines import open_engine
 
 ROUNDS = 5
 
@@ -70,7 +71,7 @@ def started(home: Path) -> Night:
     """A night over the large day of the lake in `home`, its engine not yet at work."""
     conf = Settings(home=home)
     store = DeltaRsStore(conf.lake_root)
-    return Night(conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True))
+    return Night(conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True), open_engine(conf))
 
 
 def pin_day(night: Night) -> None:
@@ -139,7 +140,7 @@ def against_duckdb(folder: Path) -> list[Result]:
         )
         require_equal(night, folder)
     finally:
-        night.close()
+        night.engine.stop()
     ours, least, same = seconds["jobs"], seconds["plain"], seconds["alike"]
     return [
         Result(
@@ -186,8 +187,8 @@ def long_against_short(folder: Path) -> list[Result]:
         seconds = interleaved(tasks, rounds=ROUNDS)
         (few, few_bytes, few_read), (many, many_bytes, many_read) = data_read(short), data_read(long)
     finally:
-        short.close()
-        long.close()
+        short.engine.stop()
+        long.engine.stop()
     same = "a lake of 8 days"
 
     def compared(name: str, task: str, target: str) -> Result:

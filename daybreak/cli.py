@@ -139,36 +139,28 @@ def nightly(
     from jobs import status as days
     from jobs.night import nightly as run_night
 
-    place = night_place()
-    if stale:
-        if day:
-            raise UsageError("--stale finds its days itself; leave --day out, or bound it with --from and --to")
-        spans = list(
-            days.ranges(
-                days.stale_days(
-                    place.store,
-                    place.settings,
-                    parse_day(first) if first else None,
-                    parse_day(last) if last else None,
-                )
+    with night_place() as place:
+        if stale:
+            if day:
+                raise UsageError("--stale finds its days itself; leave --day out, or bound it with --from and --to")
+            bounds = [parse_day(bound) if bound else None for bound in (first, last)]
+            spans = list(days.ranges(days.stale_days(place.store, place.settings, *bounds)))
+            if not spans:
+                say("no day is stale")
+        elif day or first or last:
+            spans = [parse_span(day, first, last)]
+        else:
+            spans = [(clock.now().date() - timedelta(days=1),) * 2]
+        for start, end in spans:
+            with progress(f"{start} to {end}" if start != end else str(start)) as step:
+                done = run_night(place, start, end, allow_incomplete=allow_incomplete, progress=step)
+            say(
+                f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {start}"
+                + (f" to {end}" if end != start else "")
             )
-        )
-        if not spans:
-            say("no day is stale")
-    elif day or first or last:
-        spans = [parse_span(day, first, last)]
-    else:
-        spans = [(clock.now().date() - timedelta(days=1),) * 2]
-    for start, end in spans:
-        with progress(f"{start} to {end}" if start != end else str(start)) as step:
-            done = run_night(place, start, end, allow_incomplete=allow_incomplete, progress=step)
-        say(
-            f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {start}"
-            + (f" to {end}" if end != start else "")
-        )
-        if not done.rows:
-            say(f"warning: no event at all in {start} to {end}; explicitly empty lists are published")
-        summarise("nightly", done.as_dict())
+            if not done.rows:
+                say(f"warning: no event at all in {start} to {end}; explicitly empty lists are published")
+            summarise("nightly", done.as_dict())
     if not spans:
         summarise("nightly", {"days": 0})
 
@@ -188,7 +180,8 @@ def run(
     from jobs.night import run_step
 
     start, end = parse_span(day, first, last) if (day or first or last) else (None, None)
-    run_step(night_place(), step, run_id, start, end, allow_incomplete)
+    with night_place() as place:
+        run_step(place, step, run_id, start, end, allow_incomplete)
     summarise("run", {"step": step, "run_id": run_id})
 
 
@@ -337,8 +330,11 @@ def night_place() -> "Place":
     """What a night works on."""
     from jobs.night import Place
 
-    conf, store = lake()
-    return Place(conf, store, lists(conf), clock.now)
+    from lakehouse.engines import open_engine, open_store
+
+    conf = settings.load()
+    engine = open_engine(conf)
+    return Place(conf, open_store(conf, engine), lists(conf), clock.now, engine)
 
 
 def served_list(conf: settings.Settings, bucket: Bucket, k: int) -> "ServedList":

@@ -37,6 +37,10 @@ class _Model(BaseModel):
 class Lake(_Model):
     root: Path | None = Field(None, description="Folder of the Delta tables; default: DAYBREAK_HOME/lake.")
     retention: Span = Field(timedelta(days=30), description="How long replaced files and versions are kept.")
+    staging: Path | None = Field(
+        None,
+        description="Folder that runs stage in; a cluster's workers must reach it too; default: DAYBREAK_HOME/staging.",
+    )
     staging_keep: Span = Field(timedelta(days=2), description="How long a finished run's staging is kept.")
 
 
@@ -99,16 +103,29 @@ class Night(_Model):
     )
 
 
+class Spark(_Model):
+    master: str | None = Field(None, description="Where Spark runs; default: local[*], or what spark-submit says.")
+    remote: str | None = Field(None, description="Spark Connect URL of engine connect, as in sc://host:15002.")
+    driver_memory: str = Field("4g", description="Heap of the driver, which on a local master does all the work.")
+    shuffle_partitions: int | None = Field(
+        None, gt=0, description="Parts of a shuffle; default: twice the cores of a local master, else Spark's own."
+    )
+    conf: dict[str, str] = Field({}, description="Further settings of Spark itself; they win over ours.")
+
+
 class Settings(_Model):
     """All settings. `home` holds everything that the embedded default writes."""
 
     home: Path = Field(Path(".daybreak"), description="DAYBREAK_HOME")
-    engine: Literal["sail"] = "sail"
+    engine: Literal["sail", "spark", "connect"] = Field(
+        "sail", description="sail (embedded), spark (Apache Spark, local or a cluster) or connect (remote Spark)."
+    )
     lake: Lake = Lake()
     redis: Redis = Redis()
     intake: Intake = Intake()
     stream: Stream = Stream()
     night: Night = Night()
+    spark: Spark = Spark()
 
     @property
     def lake_root(self) -> Path:
@@ -116,7 +133,7 @@ class Settings(_Model):
 
     @property
     def staging_root(self) -> Path:
-        return self.home / "staging"
+        return self.lake.staging or self.home / "staging"
 
 
 def load(environ: Mapping[str, str] = os.environ, conf: Path = Path("conf")) -> Settings:

@@ -158,7 +158,7 @@ def finish_others(night: Night) -> list[str]:
     """
     whole = []
     for state in unfinished(night):
-        other = Night(night.settings, night.store, night.clock, state)
+        other = Night(night.settings, night.store, night.clock, state, night.engine)
         try:
             commit_tables(other)
             whole.append(other)

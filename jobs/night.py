@@ -7,7 +7,7 @@ reads has changed; from its manifest on analysts see the day, from `publish` on 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from daybreak.clock import Clock
@@ -29,7 +29,8 @@ from jobs import (
     top_lists,
 )
 from jobs.pin import pin, require_complete
-from jobs.runtime import Night, load_state
+from jobs.runtime import Night, RunState, load_state
+from lakehouse.engine import Engine
 from lakehouse.store import Store
 
 STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "optimize")
@@ -37,12 +38,23 @@ STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "
 
 @dataclass(frozen=True)
 class Place:
-    """What every night works on."""
+    """What every night works on; ends its engine, which starts on first use, when it is left."""
 
     settings: Settings
     store: Store
     lists: Lists
     clock: Clock
+    engine: Engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.engine.stop()
+
+    def night(self, state: RunState) -> Night:
+        """The night of a run, on this place."""
+        return Night(self.settings, self.store, self.clock, state, self.engine)
 
 
 @dataclass(frozen=True)
@@ -81,25 +93,22 @@ def nightly(
     with lease(place, run_id) as held:
         progress("pin")
         state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-        night = Night(place.settings, place.store, place.clock, state)
-        try:
-            night.save()
-            crash_point("night.pinned")
-            outcome: dict[str, Any] = {}
-            unpublished: CheckFailedError | None = None
-            for step in STEPS[2:]:
-                progress(step)
-                held.check()
-                try:
-                    outcome[step] = run_loaded_step(place, night, step)
-                except CheckFailedError as error:
-                    if step != "publish":
-                        raise
-                    unpublished = error
-            if unpublished:
-                raise unpublished
-        finally:
-            night.close()
+        night = place.night(state)
+        night.save()
+        crash_point("night.pinned")
+        outcome: dict[str, Any] = {}
+        unpublished: CheckFailedError | None = None
+        for step in STEPS[2:]:
+            progress(step)
+            held.check()
+            try:
+                outcome[step] = run_loaded_step(place, night, step)
+            except CheckFailedError as error:
+                if step != "publish":
+                    raise
+                unpublished = error
+        if unpublished:
+            raise unpublished
     return Summary(
         run_id=run_id,
         first=first,
@@ -129,13 +138,9 @@ def run_step(
         if step == "complete":
             return require_complete(place.store, place.settings, first, last)
         state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-        return Night(place.settings, place.store, place.clock, state).save()
+        return place.night(state).save()
     with lease(place, run_id):
-        night = Night(place.settings, place.store, place.clock, load_state(place.settings, run_id))
-        try:
-            return run_loaded_step(place, night, step)
-        finally:
-            night.close()
+        return run_loaded_step(place, place.night(load_state(place.settings, run_id)), step)
 
 
 def run_loaded_step(place: Place, night: Night, step: str) -> Any:

@@ -3,12 +3,10 @@
 A run's state lies beside its staging in `run.json`, so that each step can be run alone with `--run-id`.
 """
 
-import contextlib
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +24,7 @@ from lakehouse.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakehouse.engine import SailEngine, StagedTable
+    from lakehouse.engine import Engine, StagedTable
 
 ATTEMPT_BITS = 16
 ONE_DAY = timedelta(days=1)
@@ -88,7 +86,7 @@ class Night:
     store: Store
     clock: Clock
     state: RunState
-    _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
+    engine: "Engine"
 
     @property
     def pin(self) -> Pin:
@@ -97,15 +95,6 @@ class Night:
     @property
     def folder(self) -> Path:
         return run_folder(self.settings, self.pin.run_id)
-
-    @cached_property
-    def engine(self) -> "SailEngine":
-        """The engine, started on first use and ended with the night."""
-        from lakehouse.engine import SailEngine
-
-        return self._resources.enter_context(
-            SailEngine(self.settings.home, memory_pool=self.settings.night.memory_pool)
-        )
 
     def pinned_events(self) -> "DataFrame":
         """Item events of the days and of the day before the first, from the pinned version's own files."""
@@ -137,10 +126,6 @@ class Night:
     def staged_row_count(self, table: Table) -> int:
         """Rows in the staged files, from their footers."""
         return sum(pq.ParquetFile(file).metadata.num_rows for file in self.staged_files(table))
-
-    def close(self) -> None:
-        """End the engine."""
-        self._resources.close()
 
 
 def run_folder(settings: Settings, run_id: str) -> Path:

@@ -13,7 +13,7 @@ from lakehouse.tables import TABLES, TOP_LISTS, Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakehouse.engine import SailEngine
+    from lakehouse.engine import Engine
 
 Profile = dict[str, Any]
 
@@ -46,7 +46,7 @@ def start_import() -> threading.Thread:
     return thread
 
 
-def profile(engine: "SailEngine", frame: "DataFrame", table: Table) -> Profile:
+def profile(engine: "Engine", frame: "DataFrame", table: Table) -> Profile:
     """One row about the staged table: `rows`, `distinct_grains`, `nulls_X` and `min_X` per column, `total_X`.
 
     Totals are summed as decimal(38,0): a sum of longs wraps silently.

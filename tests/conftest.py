@@ -1,8 +1,12 @@
 """What every test may ask for."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engines import NAMES, Engines
+
+from lakehouse.engine import Engine
 
 
 @pytest.fixture
@@ -12,3 +16,29 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("DAYBREAK_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """Engines by name, shared by the whole run; asking for one makes it the one that frames are built for."""
+    found = Engines(tmp_path_factory.mktemp("engines"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def sail_engine(engines: Engines) -> Engine:
+    """The shared Sail engine."""
+    return engines["sail"]
+
+
+@pytest.fixture
+def spark_engine(engines: Engines) -> Engine:
+    """The shared Apache Spark engine."""
+    return engines["spark"]
+
+
+@pytest.fixture(params=NAMES)
+def engine(request: pytest.FixtureRequest, engines: Engines) -> Engine:
+    """Each engine in turn."""
+    return engines[request.param]

@@ -22,5 +22,7 @@ def pytest_report_header() -> str:
 def world(tmp_path: Path) -> Iterator[World]:
     home = tmp_path / "home"
     home.mkdir()
-    yield World(home)
+    made = World(home)
+    yield made
+    made.engine.stop()
     EmbeddedServer(home).stop()

@@ -15,7 +15,8 @@ from daybreak.serving.server import connect
 from daybreak.settings import Settings
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import Place, Summary, nightly
-from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.engine import Engine
+from lakehouse.engines import open_engine, open_store
 
 D1, D2, D3 = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
 Event = dict[str, object]
@@ -42,10 +43,11 @@ def some_days() -> list[Event]:
 class World:
     """One home with its settings, store and lists."""
 
-    def __init__(self, home: Path, **overrides: object) -> None:
+    def __init__(self, home: Path, engine: Engine | None = None, **overrides: object) -> None:
         self.home = home
         self.settings = Settings.model_validate({"home": home} | overrides)
-        self.store = DeltaRsStore(self.settings.lake_root)
+        self.engine = engine or open_engine(self.settings)
+        self.store = open_store(self.settings, self.engine)
 
     @property
     def lists(self) -> Lists:
@@ -53,7 +55,7 @@ class World:
 
     @property
     def place(self) -> Place:
-        return Place(self.settings, self.store, self.lists, clock.now)
+        return Place(self.settings, self.store, self.lists, clock.now, self.engine)
 
     def file(self, name: str, events: Iterable[Mapping[str, object]]) -> Path:
         path = self.home / name

@@ -20,7 +20,7 @@ from jobs.daily_counts import daily_counts
 from jobs.hourly_counts import hourly_counts
 from jobs.top_lists import top_lists
 from lakehouse import recount, tables
-from lakehouse.engine import SailEngine
+from lakehouse.sail import SailEngine
 from streaming.sketch import CountMinSketch
 
 pytestmark = pytest.mark.slow

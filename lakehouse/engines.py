@@ -1,0 +1,39 @@
+"""Which engine and which store the settings name; the one place that knows them all."""
+
+from daybreak.errors import UsageError
+from daybreak.settings import Settings
+from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.engine import Engine
+from lakehouse.store import Store
+
+
+def open_engine(settings: Settings) -> Engine:
+    """The engine of `settings.engine`, not started yet.
+
+    Raises:
+        UsageError: engine `connect` without `spark.remote`.
+    """
+    match settings.engine:
+        case "sail":
+            from lakehouse.sail import SailEngine
+
+            return SailEngine(settings.home, settings.night.memory_pool)
+        case "spark":
+            from lakehouse.spark import SparkEngine
+
+            return SparkEngine(settings.spark, settings.home)
+        case "connect":
+            from lakehouse.connect import ConnectEngine
+
+            if not settings.spark.remote:
+                raise UsageError("engine connect needs spark.remote, as in DAYBREAK_SPARK__REMOTE=sc://host:15002")
+            return ConnectEngine(settings.spark.remote)
+
+
+def open_store(settings: Settings, engine: Engine) -> Store:
+    """The store whose commits are made by `engine`'s kind: delta-rs beside Sail, delta-spark on Spark."""
+    if engine.name == "sail":
+        return DeltaRsStore(settings.lake_root, settings.lake.retention)
+    from lakehouse.delta_spark import DeltaSparkStore
+
+    return DeltaSparkStore(settings.lake_root, settings.lake.retention, engine)

@@ -1,0 +1,39 @@
+"""The engines that tests share: one Sail and one JVM per pytest process, started when first asked for."""
+
+from pathlib import Path
+
+from daybreak.settings import Settings
+from lakehouse.engine import Engine
+from lakehouse.engines import open_engine
+
+NAMES = ("sail", "spark")
+
+
+def started(name: str, home: Path) -> Engine:
+    """An engine for tests: small memory, little data."""
+    conf = Settings.model_validate(
+        {"home": home, "engine": name, "spark": {"master": "local[2]", "driver_memory": "2g"}}
+        | {"night": {"memory_pool": 2**30}}
+    )
+    return open_engine(conf).__enter__()
+
+
+class Engines:
+    """Engines by name, each started once."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.running: dict[str, Engine] = {}
+
+    def __getitem__(self, name: str) -> Engine:
+        """The engine, ready to build frames."""
+        if name not in self.running:
+            self.running[name] = started(name, self.home)
+        self.running[name].activate()
+        return self.running[name]
+
+    def stop(self) -> None:
+        """End all of them."""
+        for engine in self.running.values():
+            engine.activate()
+            engine.stop()
