@@ -71,7 +71,9 @@ def started(home: Path) -> Night:
     """A night over the large day of the lake in `home`, its engine not yet at work."""
     conf = Settings(home=home)
     store = DeltaRsStore(conf.lake_root)
-    return Night(conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True), open_engine(conf))
+    return Night(
+        conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True), open_engine(conf)
+    )
 
 
 def pin_day(night: Night) -> None:

@@ -329,7 +329,6 @@ def lists(conf: settings.Settings) -> "Lists":
 def night_place() -> "Place":
     """What a night works on."""
     from jobs.night import Place
-
     from lakehouse.engines import open_engine, open_store
 
     conf = settings.load()

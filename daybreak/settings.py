@@ -39,7 +39,7 @@ class Lake(_Model):
     retention: Span = Field(timedelta(days=30), description="How long replaced files and versions are kept.")
     staging: Path | None = Field(
         None,
-        description="Folder that runs stage in; a cluster's workers must reach it too; default: DAYBREAK_HOME/staging.",
+        description="Folder that runs stage in, reached by a cluster's workers too; default: HOME/staging.",
     )
     staging_keep: Span = Field(timedelta(days=2), description="How long a finished run's staging is kept.")
 

@@ -73,6 +73,8 @@ def shown(value: Any) -> str:
             return "-"
         case bool():
             return f"`{str(value).lower()}`"
+        case dict():
+            return "`{}`" if not value else f"`{value}`"
         case timedelta():
             return f'`"{span(value)}"`'
         case int() | float():

@@ -27,6 +27,7 @@ from jobs import demo_data
 
 RELATIVE_ERROR = "0.01"
 K = "10"
+ENGINE_VARIABLES = ("DAYBREAK_ENGINE", "DAYBREAK_SPARK__")
 MARKER = ".made-by-daybreak-demo"
 QUERY = """\
 SELECT item_id AS aircraft, count AS departures, strftime(first_occurred_at, '%H:%M') AS first,
@@ -81,8 +82,12 @@ def typed(arguments: Sequence[str]) -> str:
 
 
 def demo_environment(home: Path) -> dict[str, str]:
-    """The environment of the commands: no setting of the user's own lake or Redis reaches the demo."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DAYBREAK_")}
+    """The environment of the commands: the user's engine, but nothing of the user's own lake or Redis."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DAYBREAK_") or name.startswith(ENGINE_VARIABLES)
+    }
     return {**kept, "DAYBREAK_HOME": str(home), "PYTHONIOENCODING": "utf-8"}
 
 

@@ -65,7 +65,7 @@ def writable(settings: Settings) -> Finding:
 
 def engine(settings: Settings) -> Finding:
     """Sail starts and answers."""
-    from lakehouse.engine import SailEngine
+    from lakehouse.sail import SailEngine
 
     try:
         with SailEngine(settings.home, memory_pool=settings.night.memory_pool) as sail:
