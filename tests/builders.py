@@ -1,9 +1,12 @@
 """Rows with only the interesting fields spelled out."""
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from daybreak.events import ITEM_EVENT, Kind
 
@@ -42,6 +45,22 @@ def event(number: int = 0, **fields: Any) -> dict[str, Any]:
 def events(*rows: dict[str, Any]) -> pa.Table:
     """A table of accepted item events, one per dict of fields: `events({"item_id": "A"}, {"weight": 3})`."""
     return pa.Table.from_pylist([event(n, **row) for n, row in enumerate(rows)], schema=ITEM_EVENT)
+
+
+def lake_files(
+    rows: Iterable[dict[str, Any]], folder: Path, part_of: Callable[[dict[str, Any]], object] = lambda row: None
+) -> list[str]:
+    """Files of the events as the lake has them: by day, `day` only in the path; within one by what `part_of` says."""
+    parts: dict[tuple[str, object], list[dict[str, Any]]] = {}
+    for row in rows:
+        parts.setdefault((row["day"].isoformat(), part_of(row)), []).append(row)
+    files = []
+    for number, ((day, _), part) in enumerate(parts.items()):
+        file = folder / f"day={day}" / f"part-{number}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(part, schema=ITEM_EVENT).drop_columns(["day"]), file)
+        files.append(str(file))
+    return files
 
 
 def counts(**of: int) -> pa.Table:
