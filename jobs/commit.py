@@ -7,12 +7,12 @@ Rerun   the same rows again under a newer attempt
 """
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from jobs.runtime import Night, RunState, code_version, saved_runs
 from lakehouse import tables
+from lakehouse.engine import StagedTable
 from lakehouse.store import Transaction
 from lakehouse.tables import Table
 
@@ -55,23 +55,29 @@ def finish(night: Night) -> None:
 
 
 def holds_our_commit(night: Night, table: Table) -> bool:
-    """Whether this very run has already replaced its days in `table` and nothing newer has."""
-    day = night.pin.first
-    return night.store.transaction_version(table, f"{table.name}/{day}") == night.pin.fence and any(
+    """Whether this very run has already replaced its days in `table` and nothing newer has.
+
+    A claim fences the days off and changes no row, so it is no such commit: the replace takes it up.
+    """
+    due = night.pin.transaction(table).versions
+    return night.store.transaction_versions(table, due) == due and any(
         commit.run_id == night.pin.run_id for commit in night.store.commits_after(table, -1)
     )
 
 
-def staged_rows(night: Night, table: Table) -> pa.RecordBatchReader | pa.Table:
-    """The staged rows, streamed; the schema is the registry's, so a lossy cast is an error."""
+def staged_rows(night: Night, table: Table) -> StagedTable:
+    """What the run staged; the store checks that it has the registry's schema and the run's days.
+
+    Raises:
+        CheckFailedError: the staging is not what was checked.
+    """
     files = night.staged_files(table)
-    if night.staged_row_count(table) != night.state.staged_rows.get(table.name):
+    rows = night.staged_row_count(table)
+    if rows != night.state.staged_rows.get(table.name):
         raise CheckFailedError(
             f"staging of {table.name} in {night.folder} is not what was checked; run the night again"
         )
-    if not files:
-        return table.schema.empty_table()
-    return ds.dataset(files, schema=table.schema, format="parquet").scanner().to_reader()
+    return StagedTable(table, night.folder / table.name, rows, tuple(files))
 
 
 def write_manifest(night: Night) -> None:

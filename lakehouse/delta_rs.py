@@ -1,13 +1,16 @@
 """The store on delta-rs: Delta tables below one folder, written by one process at a time per commit.
 
-Guarantees, held by `tests/contracts/test_store.py`:
+Guarantees, held by `tests/contracts/test_store.py` and `test_store_concurrency.py`:
 
 - a commit shows whole or not at all, and only the days it names change;
 - a commit whose transaction version is not above the recorded one is refused: the version is looked up on
   the very handle that is written with, and delta-rs itself refuses a twin committed in between;
+- a replace that meets another commit on its way looks at its fences anew and tries again with the same rows;
 - tables stay at protocol 1/2, so that Spark, Sail, DuckDB and delta-rs all read them.
 """
 
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -22,12 +25,19 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
-from lakehouse.store import Commit, Transaction
+from daybreak.errors import LakeFailedError
+from lakehouse.conform import Conformed
+from lakehouse.engine import StagedTable, first_line
+from lakehouse.fences import is_claimed, require_free, require_fresh, sequence_of
+from lakehouse.store import Commit, CommitConflictError, Transaction, commit_of, described, sequence_id
 from lakehouse.tables import Table, partition_filter
 
 PROTOCOL = (1, 2)
-NO_TRANSACTION = Transaction()
+TRIES = 10
+"""Of a commit that meets others; one of them lands each time, so that many writers at once all come through."""
+WAIT_SECONDS = 0.02
+OF_THE_DISK = re.compile(r"generic \w+ error|os error|object ?store|permission|no space", re.IGNORECASE)
+"""What delta-rs says in a failed commit when the storage failed it; otherwise another commit did."""
 
 
 class DeltaRsStore:
@@ -78,28 +88,60 @@ class DeltaRsStore:
         Raises:
             FenceRefusedError: a transaction version not above the recorded one.
             CheckFailedError: rows that do not fit the table's schema.
-            LakeFailedError: not writable, disk full.
+            LakeFailedError: not writable, disk full; or a reader's rows met a replace: they cannot be read twice.
         """
-        rows = _Conformed(table, batches)
-        return self._commit(table, rows, transaction or NO_TRANSACTION, mode="append")
+        made = transaction or Transaction()
+
+        def attempt(handle: DeltaTable) -> int:
+            require_free(table, handle, made)
+            rows = Conformed(table, batches)
+            return self._write(table, handle, rows, made.versions, described(made), mode="append")
+
+        if isinstance(batches, pa.Table):
+            return self.until_no_conflict(table, attempt)
+        try:
+            return attempt(self.writable(table))
+        except CommitConflictError:
+            require_free(table, self.writable(table), made)
+            raise
 
     def replace(
-        self,
-        table: Table,
-        first: date,
-        last: date,
-        batches: pa.RecordBatchReader | pa.Table,
-        transaction: Transaction,
+        self, table: Table, first: date, last: date, rows: StagedTable | pa.Table, transaction: Transaction
     ) -> int:
-        """Replace the days `first` to `last` in one commit with `batches` (streamed; empty clears them).
+        """Replace the days `first` to `last` in one commit with `rows` (streamed; none clear them).
 
         Raises:
             FenceRefusedError: a transaction version not above the recorded one.
             CheckFailedError: rows of another day, or that do not fit the table's schema.
-            LakeFailedError: not writable, disk full.
+            LakeFailedError: not writable, disk full, or others kept committing.
         """
-        rows = _Conformed(table, batches, (first, last))
-        return self._commit(table, rows, transaction, mode="overwrite", predicate=partition_filter(first, last))
+
+        def attempt(handle: DeltaTable) -> int:
+            if not is_claimed(handle, transaction):
+                require_free(table, handle, transaction)
+            require_fresh(table, handle, transaction.based_on)
+            source = Conformed(table, rows.reader() if isinstance(rows, StagedTable) else rows, (first, last))
+            versions = transaction.versions | {sequence_id(table): sequence_of(table, handle) + 1}
+            how = {"mode": "overwrite", "predicate": partition_filter(first, last)}
+            return self._write(table, handle, source, versions, described(transaction), **how)
+
+        return self.until_no_conflict(table, attempt)
+
+    def claim(self, table: Table, handle: DeltaTable, transaction: Transaction) -> None:
+        """Record the fences of a replace that another library will make, and the table's next sequence; no row.
+
+        Raises:
+            FenceRefusedError: a transaction version not above the one that `handle` shows.
+            CommitConflictError: another replace or claim came after `handle` was opened.
+        """
+        require_free(table, handle, transaction)
+        versions = transaction.versions | {sequence_id(table): sequence_of(table, handle) + 1}
+        nothing = Conformed(table, table.schema.empty_table())
+        self._write(table, handle, nothing, versions, described(transaction, claims=True), mode="append")
+
+    def sequence(self, table: Table) -> int:
+        """How often days of the table were replaced, claims included."""
+        return self.transaction_version(table, sequence_id(table)) or 0
 
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
@@ -149,18 +191,22 @@ class DeltaRsStore:
         if handle is None or newer <= 0:
             return []
         commits = (commit for commit in handle.history(limit=newer) if commit["version"] > version)
-        return sorted((_described(commit) for commit in commits), key=lambda commit: commit.version)
+        return sorted((commit_of(commit) for commit in commits), key=lambda commit: commit.version)
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
-        handle = self._open(table)
-        if handle is None:
+        if not self.exists(table):
             return
-        with self._failing_as(table, "compacted"):
-            handle.optimize.compact(
-                partition_filters=[("day", ">=", first.isoformat()), ("day", "<=", last.isoformat())],
-                commit_properties=_properties(Transaction(run_id=run_id)),
-            )
+
+        def attempt(handle: DeltaTable) -> int:
+            with self._failing_as(table, "compacted"):
+                handle.optimize.compact(
+                    partition_filters=[("day", ">=", first.isoformat()), ("day", "<=", last.isoformat())],
+                    commit_properties=_properties({}, described(Transaction(run_id=run_id))),
+                )
+            return int(handle.version())
+
+        self.until_no_conflict(table, attempt)
 
     def vacuum(self, table: Table) -> int:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
@@ -176,21 +222,33 @@ class DeltaRsStore:
                 )
             )
 
-    def _commit(self, table: Table, rows: "_Conformed", transaction: Transaction, **how: Any) -> int:
+    def writable(self, table: Table) -> DeltaTable:
+        """A fresh handle of the table, made if need be, at a protocol that every engine reads."""
         self.create(table)
         handle = self._open(table)
         if handle is None:
             raise LakeFailedError(f"{self.path(table)} vanished while it was written; run again")
         _check_protocol(table, handle)
-        for app_id, version in transaction.versions.items():
-            recorded = handle.transaction_version(app_id)
-            if recorded is not None and recorded >= version:
-                raise FenceRefusedError(
-                    f"{table.name}: {app_id} is at version {recorded}, so version {version} is refused; "
-                    "a newer run's result stays"
-                )
+        return handle
+
+    def until_no_conflict(self, table: Table, attempt: Callable[[DeltaTable], int]) -> int:
+        """What `attempt` returns, tried anew on a fresh handle whenever another commit came first.
+
+        Raises:
+            CommitConflictError: others came first every time.
+        """
+        for number in range(1, TRIES):
+            try:
+                return attempt(self.writable(table))
+            except CommitConflictError:
+                time.sleep(WAIT_SECONDS * number)
+        return attempt(self.writable(table))
+
+    def _write(
+        self, table: Table, handle: DeltaTable, rows: Conformed, versions: dict[str, int], said: str, **how: Any
+    ) -> int:
         with self._failing_as(table, "written", lambda: rows.failure):
-            write_deltalake(handle, rows.reader(), commit_properties=_properties(transaction), **how)
+            write_deltalake(handle, rows.reader(), commit_properties=_properties(versions, said), **how)
         return int(handle.version())
 
     def _entries(self, table: Table, version: int, first: date, last: date) -> Iterator[tuple[str, date, int | None]]:
@@ -206,7 +264,7 @@ class DeltaRsStore:
         chosen = actions.select(["path", "partition.day", "num_records"]).filter(inside)
         yield from zip(*(column.to_pylist() for column in chosen.columns), strict=True)
 
-    def _open(self, table: Table, version: int | None = None, *, without_files: bool = False) -> DeltaTable | None:
+    def _open(self, table: Table, version: int | None = None) -> DeltaTable | None:
         if not self.exists(table):
             return None
         with self._failing_as(table, "opened" if version is None else f"opened at version {version}"):
@@ -219,79 +277,18 @@ class DeltaRsStore:
         """Failures inside are ours, naming the path; `cause` is what the rows' own reader raised, if any."""
         try:
             yield
-        except CommitFailedError as error:
-            raise FenceRefusedError(
-                f"{self.path(table)}: another run was first ({_first_line(error)}); its result stays"
-            ) from error
         except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
             if (failure := cause()) is not None:
                 raise failure from None
+            if isinstance(error, CommitFailedError) and not OF_THE_DISK.search(str(error)):
+                raise CommitConflictError(
+                    f"{self.path(table)}: another commit came first ({first_line(error)}); "
+                    "nothing was written, run again"
+                ) from error
             raise LakeFailedError(
-                f"{self.path(table)} cannot be {what}: {_first_line(error)}; "
+                f"{self.path(table)} cannot be {what}: {first_line(error)}; "
                 "check the path, its permissions and the free space"
             ) from error
-
-
-class _Conformed:
-    """Batches in the table's exact schema. Keeps what they refuse: delta-rs wraps a reader's errors."""
-
-    def __init__(
-        self,
-        table: Table,
-        batches: pa.RecordBatchReader | pa.Table,
-        days: tuple[date, date] | None = None,
-    ) -> None:
-        self.table = table
-        self.schema = table.schema.remove_metadata()
-        self.batches = batches.to_reader() if isinstance(batches, pa.Table) else batches
-        self.days = days
-        self.failure: CheckFailedError | None = None
-
-    def reader(self) -> pa.RecordBatchReader:
-        """The stream to write; `failure` says why it broke off."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._checked())
-
-    def _checked(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.batches:
-            try:
-                yield self._conform(batch)
-            except CheckFailedError as error:
-                self.failure = error
-                raise
-
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if set(batch.schema.names) != set(self.schema.names):
-            raise CheckFailedError(
-                f"{self.table.name}: rows have columns {batch.schema.names}, not {self.schema.names}; "
-                "mend the job that staged them"
-            )
-        columns = []
-        for field in self.schema:
-            try:
-                column = batch.column(field.name).cast(field.type)
-            except pa.ArrowInvalid as error:
-                raise CheckFailedError(
-                    f"{self.table.name}.{field.name} is no {field.type}: {_first_line(error)}; "
-                    "mend the job that staged it"
-                ) from None
-            if column.null_count and not field.nullable:
-                raise CheckFailedError(
-                    f"{self.table.name}.{field.name} is null in {column.null_count} rows; mend the job that staged it"
-                )
-            columns.append(column)
-        conformed = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        self._check_days(conformed)
-        return conformed
-
-    def _check_days(self, batch: pa.RecordBatch) -> None:
-        if self.days is None or not batch.num_rows:
-            return
-        span = pc.min_max(batch.column("day")).as_py()
-        if span["min"] < self.days[0] or span["max"] > self.days[1]:
-            raise CheckFailedError(
-                f"{self.table.name}: rows of {span['min']} to {span['max']} were staged for "
-                f"{self.days[0]} to {self.days[1]}; mend the job that staged them"
-            )
 
 
 def _commented(table: Table) -> pa.Schema:
@@ -305,20 +302,11 @@ def _commented(table: Table) -> pa.Schema:
     )
 
 
-def _properties(transaction: Transaction) -> CommitProperties:
-    said = {"run_id": transaction.run_id} if transaction.run_id else {}
-    if transaction.days:
-        said["days"] = "/".join(day.isoformat() for day in transaction.days)
+def _properties(versions: dict[str, int], said: str) -> CommitProperties:
     return CommitProperties(
-        custom_metadata=said or None,
-        app_transactions=[DeltaTransaction(app_id, version) for app_id, version in transaction.versions.items()],
+        custom_metadata={"userMetadata": said},
+        app_transactions=[DeltaTransaction(app_id, version) for app_id, version in versions.items()],
     )
-
-
-def _described(commit: dict[str, Any]) -> Commit:
-    first, _, last = str(commit.get("days", "")).partition("/")
-    days = (date.fromisoformat(first), date.fromisoformat(last)) if last else None
-    return Commit(commit["version"], commit["operation"], commit.get("run_id"), days)
 
 
 def _check_protocol(table: Table, handle: DeltaTable) -> None:
@@ -329,7 +317,3 @@ def _check_protocol(table: Table, handle: DeltaTable) -> None:
             f"{table.name} is at Delta protocol {found}, not {PROTOCOL}; another tool upgraded it: "
             "restore the table or write it anew"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,17 +1,23 @@
 """The store interface: how tables are written and read, whichever library does it.
 
-Every implementation passes `tests/contracts/test_store.py`.
+Every implementation passes `tests/contracts/test_store.py`. What a commit says about itself is written and read
+here, in one form for all: a JSON text in `userMetadata`, which `DESCRIBE HISTORY` shows as well.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from daybreak.errors import FenceRefusedError, LakeFailedError
 from lakehouse.tables import Table
+
+if TYPE_CHECKING:
+    from lakehouse.engine import StagedTable
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Transaction:
     run_id: str | None = None
     days: tuple[date, date] | None = None
     """The first and last day that the commit replaces."""
+    based_on: int | None = None
+    """`Store.sequence` when the rows were derived from the table itself: a replace since then refuses this one."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,56 @@ class Commit:
     version: int
     operation: str
     run_id: str | None
+    """Who changed rows, or compacted them; None for a claim."""
     days: tuple[date, date] | None
+    engine: str = ""
+    """The library that committed, as it calls itself."""
+    claimed_by: str | None = None
+    """Who fenced the days off for a replace that follows as a commit of its own. A claim changes no row."""
+    token: str | None = None
+    """What tells this commit from any other, also of the same run."""
+
+
+class StaleReadError(FenceRefusedError):
+    """Rows that were derived from the table itself, of which days were replaced meanwhile: derive them again."""
+
+
+class CommitConflictError(LakeFailedError):
+    """Another commit came first, every time; nothing was written (exit 8)."""
+
+
+def sequence_id(table: Table) -> str:
+    """The transaction id that every replace of the table raises by one: a compare-and-swap over all its days."""
+    return f"{table.name}/sequence"
+
+
+def described(transaction: Transaction, *, claims: bool = False, token: str | None = None) -> str:
+    """The `userMetadata` of a commit."""
+    said = {
+        "claimed_by" if claims else "run_id": transaction.run_id,
+        "days": "/".join(day.isoformat() for day in transaction.days) if transaction.days else None,
+        "token": token,
+    }
+    return json.dumps({name: value for name, value in said.items() if value is not None})
+
+
+def commit_of(entry: Mapping[str, Any]) -> Commit:
+    """A commit from its entry in the history; foreign ones say nothing about themselves."""
+    try:
+        said = json.loads(entry.get("userMetadata") or "{}")
+    except ValueError:
+        said = {}
+    said = dict(entry) | (said if isinstance(said, dict) else {})  # the first lakes had it beside `operation`
+    first, _, last = str(said.get("days", "")).partition("/")
+    return Commit(
+        version=entry["version"],
+        operation=entry["operation"],
+        run_id=said.get("run_id"),
+        days=(date.fromisoformat(first), date.fromisoformat(last)) if last else None,
+        engine=str(entry.get("engineInfo", "")),
+        claimed_by=said.get("claimed_by"),
+        token=said.get("token"),
+    )
 
 
 class Store(Protocol):
@@ -54,18 +111,25 @@ class Store(Protocol):
 
         Raises:
             FenceRefusedError: a transaction version not above the recorded one.
+            CheckFailedError: rows that do not fit the table's schema.
             LakeFailedError: not writable, disk full.
         """
 
     def replace(
-        self,
-        table: Table,
-        first: date,
-        last: date,
-        batches: pa.RecordBatchReader | pa.Table,
-        transaction: Transaction,
+        self, table: Table, first: date, last: date, rows: "StagedTable | pa.Table", transaction: Transaction
     ) -> int:
-        """Replace the days `first` to `last` in one commit with `batches` (streamed; empty clears them)."""
+        """Replace the days `first` to `last` whole or not at all (no rows clear them); returns the new version.
+
+        A conflict with a commit of other days, or with an append, is tried again with the same rows.
+
+        Raises:
+            FenceRefusedError: a transaction version not above the recorded one, also one committed meanwhile.
+            CheckFailedError: rows of another day, or that do not fit the table's schema.
+            LakeFailedError: not writable, disk full, or others kept committing.
+        """
+
+    def sequence(self, table: Table) -> int:
+        """How often days of the table were replaced; see `Transaction.based_on`."""
 
     def transaction_version(self, table: Table, app_id: str) -> int | None:
         """The last recorded version of `app_id`, None if never seen or no table."""
