@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from daybreak.errors import LakeFailedError, UsageError
 from lakehouse.engine import Engine, first_line
-from lakehouse.spark import hush
+from lakehouse.jvm import hush
+from lakehouse.spark import MEANING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,18 +22,6 @@ PORT = 15002
 PROBE_SECONDS = 5.0
 REMOTE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 """pyspark would take these for the URL; ours comes from the settings."""
-
-SESSION = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
-}
-"""What rows' meaning hangs on, and a session may set; a server that refuses one of these is refused."""
 
 
 class ConnectEngine(Engine):
@@ -56,7 +45,7 @@ class ConnectEngine(Engine):
         with self.failing_as("opening a session"):
             spark = SparkSession.builder.remote(self.url).create()
             spark.client.set_retry_policies([DefaultPolicy(max_retries=2, initial_backoff=50, max_backoff=100)])
-            for name, value in SESSION.items():
+            for name, value in MEANING.items():
                 spark.conf.set(name, value)
         return spark
 
