@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.daybreak-setup
 SOURCES := daybreak streaming lakehouse jobs
-CHECKED := $(SOURCES) bench docs tests
+CHECKED := $(SOURCES) bench deploy docs tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint types imports fmt bench docs lock clean
+.PHONY: help setup demo test test-fast lint types imports fmt bench docs bundle lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: setup ## Measure the targets, write bench/RESULTS.md
 
 docs: setup ## Generate the reference pages and conf/README.md
 	$(BIN)/python docs/generate.py
+
+bundle: setup ## Zip the packages for spark-submit, into build/
+	$(BIN)/python deploy/bundle.py
 
 lock: setup ## Resolve the lock files anew from pyproject.toml
 	$(BIN)/python requirements/lock.py

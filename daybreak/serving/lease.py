@@ -10,6 +10,7 @@ import platform
 import secrets
 import threading
 from datetime import timedelta
+from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 
@@ -43,7 +44,7 @@ class Lease:
                 "token": secrets.token_hex(8),
             }
         )
-        scripts = Path(__file__).parent / "scripts"
+        scripts = files("daybreak.serving") / "scripts"
         self._acquire = client.register_script((scripts / "acquire.lua").read_text())
         self._renew = client.register_script((scripts / "renew.lua").read_text())
         self._stopping = threading.Event()

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, Literal
 
 import redis
@@ -109,7 +109,7 @@ class Lists:
     def __init__(self, client: redis.Redis, settings: settings.Redis) -> None:
         self.client = client
         self.settings = settings
-        scripts = Path(__file__).parent / "scripts"
+        scripts = files("daybreak.serving") / "scripts"
         self._provisional, self._swap, self._forward = (
             client.register_script((scripts / f"{name}.lua").read_text()) for name in ("provisional", "swap", "forward")
         )
