@@ -15,7 +15,7 @@ from daybreak.seasons import (
     Period,
     PeriodKind,
     Season,
-    calendar_period,
+    SeasonGiven,
     calendar_periods,
     parse_period,
     period_of_season,
@@ -26,7 +26,6 @@ Semantics = Literal["sum", "best", "latest"]
 PrizeTies = Literal["all", "share", "tie_break"]
 TieBreak = Literal["reached_at", "fewer_events", "more_events", "player_id"]
 BoardName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]  # no dot: it ends the name
-SeasonName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 M = TypeVar("M", bound=BaseModel)
 FILTERS = {
@@ -195,26 +194,8 @@ def load(conf: Path) -> Boards:
     return Boards(boards, seasons)
 
 
-class _SeasonGiven(_Model):
-    name: SeasonName
-    label: str | None = None
-    first: date | None = Field(None, alias="from")
-    last: date | None = Field(None, alias="to")
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if calendar_period(self.name):
-            raise ValueError("this name is a day, week, year or all_time already; give the season another")
-        if not self.label and (self.first is None or self.last is None):
-            raise ValueError("a season needs a label, or both from and to")
-        if self.first and self.last and self.first > self.last:
-            raise ValueError(f"from {self.first} is after to {self.last}; swap them")
-        return self
-
-
 def _season(name: str, given: Any, file: Path) -> Season:
-    found = _valid(_SeasonGiven, name, given, file)
-    return Season(found.name, found.label or None, found.first, found.last)
+    return _valid(SeasonGiven, name, given, file).season
 
 
 def _board(name: str, given: Any, seasons: Mapping[str, Season], file: Path) -> Board:

@@ -9,10 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from daybreak.errors import UsageError
 from daybreak.windows import day_bounds
 
+SeasonName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 ONE_DAY = timedelta(days=1)
 WEEK = re.compile(r"([0-9]{4})-W([0-9]{2})")
 YEAR = re.compile(r"[0-9]{4}")
@@ -145,3 +149,29 @@ def calendar_periods(kind: PeriodKind, first: date, last: date) -> Iterator[Peri
         if (period.last or date.max) >= last:
             return
         day = period.days[1] + ONE_DAY
+
+
+class SeasonGiven(BaseModel):
+    """A season as seasons.toml gives it: a label, a range of days, or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: SeasonName
+    label: str | None = Field(None, description="Only events with this season label.")
+    first: date | None = Field(None, alias="from", description="First day; with a label it may be left out.")
+    last: date | None = Field(None, alias="to", description="Last day, included; without it the season has no end.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if calendar_period(self.name):
+            raise ValueError("this name is a day, week, year or all_time already; give the season another")
+        if not self.label and (self.first is None or self.last is None):
+            raise ValueError("a season needs a label, or both from and to")
+        if self.first and self.last and self.first > self.last:
+            raise ValueError(f"from {self.first} is after to {self.last}; swap them")
+        return self
+
+    @property
+    def season(self) -> Season:
+        """What it says."""
+        return Season(self.name, self.label or None, self.first, self.last)

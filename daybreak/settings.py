@@ -120,6 +120,7 @@ class Settings(_Model):
     engine: Literal["sail", "spark", "connect"] = Field(
         "sail", description="sail (embedded), spark (Apache Spark, local or a cluster) or connect (remote Spark)."
     )
+    boards_folder: Path = Field(Path("conf"), description="Folder of boards.toml and seasons.toml.")
     lake: Lake = Lake()
     redis: Redis = Redis()
     intake: Intake = Intake()

@@ -1,19 +1,17 @@
-"""Generate the pages that restate the code: conf/README.md and docs/reference/{tables,settings,commands}.md.
+"""Generate the pages that restate the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md.
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """
 
 import argparse
 import sys
-from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import conf_keys
 import pyarrow as pa
-from pydantic import BaseModel
+from conf_keys import cell
 
-from daybreak.settings import Settings
 from lakehouse.tables import TABLES, Table
 
 ROOT = Path(__file__).parent.parent
@@ -32,64 +30,6 @@ WHO_WRITES = {
     "publications": "publish, append",
     "runs": "the night, append",
 }
-SPANS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-
-
-def span(value: timedelta) -> str:
-    """The span as settings write it: `90s`, `30m`, `26h`, `14d`.
-
-    >>> span(timedelta(hours=26)), span(timedelta(hours=1)), span(timedelta(days=30))
-    ('26h', '1h', '30d')
-    """
-    seconds = int(value.total_seconds())
-    return next(f"{seconds // size}{unit}" for unit, size in SPANS if seconds % size == 0)
-
-
-def settings_rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
-    """(key, default, meaning) of every setting, in the model's order; sections follow the plain keys."""
-    sections = []
-    for name, field in model.model_fields.items():
-        if isinstance(field.default, BaseModel):
-            sections.append((name, field.default))
-        else:
-            yield f"{prefix}{name}", field.get_default(), field.description or ""
-    for name, default in sections:
-        for key, _, meaning in settings_rows(type(default), f"{prefix}{name}."):
-            yield key, value_at(default, key.removeprefix(f"{prefix}{name}.")), meaning
-
-
-def value_at(model: BaseModel, key: str) -> Any:
-    """The value that `key` (with dots) has in `model`."""
-    value: Any = model
-    for part in key.split("."):
-        value = getattr(value, part)
-    return value
-
-
-def shown(value: Any) -> str:
-    """A default as a reader would write it in TOML; a dash where there is none."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return f"`{str(value).lower()}`"
-        case dict():
-            return "`{}`" if not value else f"`{value}`"
-        case timedelta():
-            return f'`"{span(value)}"`'
-        case int() | float():
-            return f"`{value:_}`" if isinstance(value, int) else f"`{value:g}`"
-        case _:
-            return f'`"{value}"`'
-
-
-def settings_table() -> str:
-    """Markdown table of all settings."""
-    rows = [
-        f"| `{key}` | `DAYBREAK_{key.upper().replace('.', '__')}` | {shown(default)} | {_cell(meaning)} |"
-        for key, default, meaning in settings_rows()
-    ]
-    return "\n".join(["| setting | variable | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def conf_readme() -> str:
@@ -103,8 +43,11 @@ file and the key (exit 2). Spans are a whole number and `s`, `m`, `h` or `d`, as
 
     DAYBREAK_REDIS__URL=redis://cache:6379/0 daybreak top --window day --at 2013-07-10
 
+Boards and seasons stand in files of their own, `boards.toml` and `seasons.toml`:
+[their keys](../docs/reference/boards.md).
+
 """
-        + settings_table()
+        + conf_keys.settings_table()
     )
 
 
@@ -112,8 +55,25 @@ def settings_page() -> str:
     return (
         NOTE.format(source="daybreak/settings.py")
         + "# Settings\n\nHow they are read: [conf/README.md](../../conf/README.md).\n\n"
-        + settings_table()
+        + conf_keys.settings_table()
     )
+
+
+def boards_page() -> str:
+    """Every key of boards.toml and seasons.toml."""
+    head = """# Boards and seasons
+
+`boards.toml` says what is ranked, `seasons.toml` which seasons there are; both lie in the folder that the setting
+`boards_folder` names, and without them there are no boards. The files of `conf/` hold examples, commented out.
+An unknown key is an error that names the file, the board and the key (exit 2).
+
+A board ranks every player who has a counted event in a period, those with zero or negative points included. Its order
+is points, then its `tie_breaks` in turn, then `player_id` by UTF-8 bytes, smallest first. `percentile` is 100 x the
+players with strictly worse points / all players of the board. Periods are whole UTC days: `2026-03-01`, `2026-W28`
+(ISO week), `2026`, `all_time`, or a season's name.
+
+"""
+    return NOTE.format(source="daybreak/boards.py") + head + conf_keys.board_tables()
 
 
 def tables_page() -> str:
@@ -138,7 +98,7 @@ def _table(table: Table) -> str:
     ]
     for column in table.schema:
         null = "yes" if column.nullable else "no"
-        meaning = _cell(table.comments.get(column.name, ""))
+        meaning = cell(table.comments.get(column.name, ""))
         lines.append(f"| `{column.name}` | {type_name(column.type)} | {null} | {meaning} |")
     return "\n".join(lines) + "\n"
 
@@ -187,19 +147,16 @@ def _command(context: Any, command: Any, name: str) -> str:
     records = [record for p in command.params if (record := p.get_help_record(context))]
     if records:
         lines += ["| parameter | meaning |", "|---|---|"]
-        lines += [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records]
+        lines += [f"| `{cell(left)}` | {cell(right)} |" for left, right in records]
         lines.append("")
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def pages() -> dict[Path, str]:
     """Every generated page and what it should hold."""
     found = {
         ROOT / "conf" / "README.md": conf_readme(),
+        ROOT / "docs" / "reference" / "boards.md": boards_page(),
         ROOT / "docs" / "reference" / "settings.md": settings_page(),
         ROOT / "docs" / "reference" / "tables.md": tables_page(),
     }

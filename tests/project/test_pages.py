@@ -21,7 +21,9 @@ WRITTEN = sorted(
 def generate():
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        spec.loader.exec_module(module)
     return module
 
 
@@ -46,7 +48,7 @@ def test_base_toml_shows_every_setting_with_its_default(generate):
     text = (ROOT / "conf" / "base.toml").read_text(encoding="utf-8")
     values = tomllib.loads(text)
     assert Settings.model_validate(values) == Settings()
-    for key, default, _ in generate.settings_rows():
+    for key, default, _ in generate.conf_keys.settings_rows():
         *sections, name = key.split(".")
         section = values
         for part in sections:

@@ -1,0 +1,128 @@
+"""The keys of settings, boards and seasons as Markdown tables; docs/generate.py puts them into pages."""
+
+import builtins
+import json
+import types
+import typing
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from daybreak.boards import Board, Filter, Prize
+from daybreak.seasons import SeasonGiven
+from daybreak.settings import Settings
+
+BOARD_FILES = (
+    ("`boards.toml`: `[BOARD]`", Board),
+    ("`boards.toml`: `[BOARD.filter]`", Filter),
+    ("`boards.toml`: `[[BOARD.prizes]]`", Prize),
+    ("`seasons.toml`: `[SEASON]`", SeasonGiven),
+)
+TOML_TYPES = {str: "string", int: "integer", float: "float", date: "date", timedelta: "span"}
+SPANS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+def span(value: timedelta) -> str:
+    """The span as settings write it: `90s`, `30m`, `26h`, `14d`.
+
+    >>> span(timedelta(hours=26)), span(timedelta(hours=1)), span(timedelta(days=30))
+    ('26h', '1h', '30d')
+    """
+    seconds = int(value.total_seconds())
+    return next(f"{seconds // size}{unit}" for unit, size in SPANS if seconds % size == 0)
+
+
+def settings_rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """(key, default, meaning) of every setting, in the model's order; sections follow the plain keys."""
+    sections = []
+    for name, field in model.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            sections.append((name, field.default))
+        else:
+            yield f"{prefix}{name}", field.get_default(), field.description or ""
+    for name, default in sections:
+        for key, _, meaning in settings_rows(type(default), f"{prefix}{name}."):
+            yield key, value_at(default, key.removeprefix(f"{prefix}{name}.")), meaning
+
+
+def value_at(model: BaseModel, key: str) -> Any:
+    """The value that `key` (with dots) has in `model`."""
+    value: Any = model
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def shown(value: Any) -> str:
+    """A default as a reader would write it in TOML; a dash where there is none."""
+    match value:
+        case None | BaseModel():
+            return "-"
+        case _ if value is PydanticUndefined:
+            return "must be given"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case tuple():
+            return f"`{json.dumps(value)}`"
+        case dict():
+            return "`{}`" if not value else f"`{value}`"
+        case timedelta():
+            return f'`"{span(value)}"`'
+        case int() | float():
+            return f"`{value:_}`" if isinstance(value, int) else f"`{value:g}`"
+        case _:
+            return f'`"{value}"`'
+
+
+def settings_table() -> str:
+    """Markdown table of all settings."""
+    rows = [
+        f"| `{key}` | `DAYBREAK_{key.upper().replace('.', '__')}` | {shown(default)} | {cell(meaning)} |"
+        for key, default, meaning in settings_rows()
+    ]
+    return "\n".join(["| setting | variable | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def board_tables() -> str:
+    """A heading and a table for each model of boards.toml and seasons.toml."""
+    return "\n".join(f"## {title}\n\n{_model_table(model)}" for title, model in BOARD_FILES)
+
+
+def _model_table(model: type[BaseModel]) -> str:
+    """Markdown table of a model's keys; `name` is no key but the heading in the file."""
+    rows = [
+        f"| `{field.alias or name}` | {values(field.annotation)} | {shown(field.default)} "
+        f"| {cell(field.description or '')} |"
+        for name, field in model.model_fields.items()
+        if name != "name"
+    ]
+    return "\n".join(["| key | values | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def values(kind: Any) -> str:
+    """What a key takes, in the words of TOML.
+
+    >>> values(tuple[typing.Literal["day", "week"], ...]), values(tuple[int, int] | None)
+    ('list of `day`, `week`', '[integer, integer]')
+    """
+    arguments = get_args(kind)
+    match get_origin(kind):
+        case typing.Literal:
+            return ", ".join(f"`{each}`" for each in arguments)
+        case typing.Annotated:
+            return values(arguments[0])
+        case types.UnionType | typing.Union:
+            return values(arguments[0])
+        case builtins.tuple if Ellipsis in arguments:
+            return f"list of {values(arguments[0])}"
+        case builtins.tuple:
+            return f"[{', '.join(map(values, arguments))}]"
+    return TOML_TYPES.get(kind, "table")
+
+
+def cell(text: str) -> str:
+    """The text as one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
