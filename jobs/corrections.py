@@ -10,6 +10,8 @@ Rerun   same evidence and same events give the same rows; no column comes from t
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from typing import cast
 
@@ -22,8 +24,11 @@ from daybreak.windows import Bucket, Window, days_between
 from jobs.publish import staged_table
 from jobs.runtime import Night
 from lakehouse import tables
+from lakehouse.store import StaleReadError
 
 Row = dict[str, object]
+TRIES = 4
+"""Of reading and replacing while runs of other days do the same."""
 
 
 def correct(night: Night) -> list[Row]:
@@ -31,19 +36,34 @@ def correct(night: Night) -> list[Row]:
     days = days_between(night.pin.first, night.pin.last)
     new = corrections(night, days)
     if new:
-        committed = sorted(night.store.read(tables.CORRECTIONS, days=days).to_pylist(), key=in_table_order)
-        kept = [row for row in committed if row["lake_version"] != night.pin.lake_version]
-        wanted = sorted(kept + new, key=in_table_order)
-        if wanted != committed:
-            night.store.replace(
-                tables.CORRECTIONS,
-                night.pin.first,
-                night.pin.last,
-                pa.Table.from_pylist(wanted, schema=tables.CORRECTIONS.schema),
-                night.pin.transaction(tables.CORRECTIONS),
-            )
+        for _ in range(TRIES):
+            with suppress(StaleReadError):
+                commit_beside(night, new, days)
+                break
+        else:
+            commit_beside(night, new, days)
     crash_point("night.corrections")
     return new
+
+
+def commit_beside(night: Night, new: list[Row], days: Sequence[date]) -> None:
+    """Put the run's rows beside those of other versions of the events.
+
+    Raises:
+        StaleReadError: another run replaced rows after ours were read; nothing was written.
+    """
+    sequence = night.store.sequence(tables.CORRECTIONS)
+    committed = sorted(night.store.read(tables.CORRECTIONS, days=days).to_pylist(), key=in_table_order)
+    kept = [row for row in committed if row["lake_version"] != night.pin.lake_version]
+    wanted = sorted(kept + new, key=in_table_order)
+    if wanted != committed:
+        night.store.replace(
+            tables.CORRECTIONS,
+            night.pin.first,
+            night.pin.last,
+            pa.Table.from_pylist(wanted, schema=tables.CORRECTIONS.schema),
+            replace(night.pin.transaction(tables.CORRECTIONS), based_on=sequence),
+        )
 
 
 def in_table_order(row: Row) -> tuple[str, ...]:

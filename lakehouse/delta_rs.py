@@ -26,7 +26,7 @@ from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from daybreak.errors import LakeFailedError
-from lakehouse.conform import Conformed
+from lakehouse.conform import Conformed, check_staged
 from lakehouse.engine import StagedTable, first_line
 from lakehouse.fences import is_claimed, require_free, require_fresh, sequence_of
 from lakehouse.store import Commit, CommitConflictError, Transaction, commit_of, described, sequence_id
@@ -55,7 +55,6 @@ class DeltaRsStore:
         """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
         if self.exists(table):
             return
-        kept = f"interval {max(1, self.retention // timedelta(hours=1))} hours"
         with self._failing_as(table, "made"):
             self.path(table).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
@@ -65,10 +64,7 @@ class DeltaRsStore:
                 partition_by=list(table.partition_by) or None,
                 name=table.name,
                 description=table.comment,
-                configuration={
-                    "delta.logRetentionDuration": kept,
-                    "delta.deletedFileRetentionDuration": kept,
-                },
+                configuration=self._properties,
             )
 
     def exists(self, table: Table) -> bool:
@@ -115,6 +111,9 @@ class DeltaRsStore:
             CheckFailedError: rows of another day, or that do not fit the table's schema.
             LakeFailedError: not writable, disk full, or others kept committing.
         """
+
+        if isinstance(rows, StagedTable):
+            check_staged(table, rows.files, (first, last))
 
         def attempt(handle: DeltaTable) -> int:
             if not is_claimed(handle, transaction):
@@ -209,18 +208,41 @@ class DeltaRsStore:
         self.until_no_conflict(table, attempt)
 
     def vacuum(self, table: Table) -> int:
-        """Delete files that no kept version needs; returns how many. Never younger than the retention."""
-        handle = self._open(table)
-        if handle is None:
+        """Delete files that no kept version needs; returns how many. Never younger than the retention.
+
+        Also deletes what failed and repeated commits left behind, which no version ever named.
+        """
+        if not self.exists(table):
             return 0
+        self.keep_for_retention(table)
         with self._failing_as(table, "vacuumed"):
             return len(
-                handle.vacuum(
-                    retention_hours=max(1, self.retention // timedelta(hours=1)),
-                    dry_run=False,
-                    enforce_retention_duration=True,
+                self.writable(table).vacuum(
+                    retention_hours=self._kept_hours, dry_run=False, enforce_retention_duration=True, full=True
                 )
             )
+
+    def keep_for_retention(self, table: Table) -> None:
+        """Make the table's own retention, which guards every vacuum of it, that of the settings."""
+
+        def attempt(handle: DeltaTable) -> int:
+            found = handle.metadata().configuration
+            changed = {name: kept for name, kept in self._properties.items() if found.get(name) != kept}
+            if changed:
+                with self._failing_as(table, "altered"):
+                    handle.alter.set_table_properties(changed)
+            return int(handle.version())
+
+        self.until_no_conflict(table, attempt)
+
+    @property
+    def _kept_hours(self) -> int:
+        return max(1, self.retention // timedelta(hours=1))
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        kept = f"interval {self._kept_hours} hours"
+        return {"delta.logRetentionDuration": kept, "delta.deletedFileRetentionDuration": kept}
 
     def writable(self, table: Table) -> DeltaTable:
         """A fresh handle of the table, made if need be, at a protocol that every engine reads."""

@@ -44,7 +44,6 @@ class DeltaSparkStore:
 
     def __init__(self, root: Path, retention: timedelta, engine: Engine) -> None:
         self.root = root
-        self.retention = retention
         self.engine = engine
         self._log = DeltaRsStore(root, retention)
         self._session = threading.Lock()
@@ -146,13 +145,13 @@ class DeltaSparkStore:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
         if not self.exists(table):
             return 0
-        hours = max(1, self.retention // timedelta(hours=1))
+        self._log.keep_for_retention(table)  # Spark keeps to the table's own retention, whatever the statement says
         before = self._file_count(table)
         with (
             self._failing_as(table, "vacuumed"),
             self._setting("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4"),
         ):
-            self.engine.spark.sql(f"VACUUM {self._quoted(table)} RETAIN {hours} HOURS").collect()
+            self.engine.spark.sql(f"VACUUM {self._quoted(table)}").collect()
         return before - self._file_count(table)
 
     def _replace(self, replacing: "_Replace", handle: "DeltaTable") -> int:

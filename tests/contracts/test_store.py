@@ -1,7 +1,9 @@
 """What every store keeps; one suite, run on each implementation."""
 
+import os
 import threading
-from datetime import UTC, date, datetime
+import time
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,18 +11,57 @@ import pyarrow.parquet as pq
 import pytest
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
+from lakehouse import delta_rs
 from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.delta_spark import DeltaSparkStore
+from lakehouse.engine import StagedTable
 from lakehouse.store import Store, Transaction
 from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES
 
+pytestmark = pytest.mark.slow
+
 AT = datetime(2026, 3, 1, 9, 30, 0, 1, tzinfo=UTC)
 ONE, TWO, THREE = (date(2026, 3, day) for day in (1, 2, 3))
+ENGINE_INFO = {"delta_rs": "delta-rs:", "delta_spark": "Apache-Spark/"}
+RETENTION = timedelta(days=30)
 
 
-@pytest.fixture(params=[DeltaRsStore])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    made: Store = request.param(tmp_path / "a lake é")
-    return made
+@pytest.fixture(params=list(ENGINE_INFO))
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    root = tmp_path / "a lake é"
+    if kind == "delta_rs":
+        return DeltaRsStore(root, RETENTION)
+    return DeltaSparkStore(root, RETENTION, request.getfixturevalue("spark_engine"))
+
+
+def replace(
+    store: Store, first: date, last: date, rows: pa.Table | StagedTable, transaction: Transaction | None = None
+) -> int:
+    """A replace, of which the store's own engine must have made the commit that is now the newest."""
+    version = store.replace(DAILY_COUNTS, first, last, rows, transaction or Transaction())
+    require_own_engine(store)
+    assert store.version(DAILY_COUNTS) == version
+    return version
+
+
+def require_own_engine(store: Store) -> None:
+    newest = store.commits_after(DAILY_COUNTS, -1)[-1]
+    kind = "delta_rs" if isinstance(store, DeltaRsStore) else "delta_spark"
+    assert newest.engine.startswith(ENGINE_INFO[kind])
+
+
+def staged(folder: Path, *tables: pa.Table) -> StagedTable:
+    """One staged file a table."""
+    folder.mkdir(parents=True)
+    for n, table in enumerate(tables):
+        pq.write_table(table, folder / f"part-{n}.parquet", version="2.6")
+    files = tuple(str(file) for file in sorted(folder.iterdir()))
+    return StagedTable(DAILY_COUNTS, folder, sum(table.num_rows for table in tables), files)
 
 
 def daily(*rows: tuple[date, str, int]) -> pa.Table:
@@ -59,15 +100,39 @@ def test_rows_round_trip_at_every_version(store: Store) -> None:
 
 def test_a_replaced_day_leaves_the_others(store: Store) -> None:
     store.append(DAILY_COUNTS, daily((ONE, "a", 1), (TWO, "a", 2), (THREE, "a", 3)))
-    store.replace(DAILY_COUNTS, TWO, TWO, daily((TWO, "b", 9)), Transaction({"t": 1}, "run"))
+    replace(store, TWO, TWO, daily((TWO, "b", 9)), Transaction({"t": 1}, "run"))
     assert content(store) == [(ONE, "a", 1), (TWO, "b", 9), (THREE, "a", 3)]
-    store.replace(DAILY_COUNTS, ONE, TWO, daily((TWO, "c", 4)), Transaction({"t": 2}))
+    replace(store, ONE, TWO, daily((TWO, "c", 4)), Transaction({"t": 2}))
     assert content(store) == [(TWO, "c", 4), (THREE, "a", 3)]
+
+
+def test_staged_files_replace_days(store: Store, tmp_path: Path) -> None:
+    store.append(DAILY_COUNTS, daily((ONE, "a", 1), (TWO, "a", 2), (THREE, "a", 3)))
+    rows = staged(tmp_path / "staged", daily((ONE, "b", 2**62)), daily((TWO, "naïve\n", 1), (ONE, "c", 1)))
+    replace(store, ONE, TWO, rows, Transaction({"d/1": 1, "d/2": 1}, "run", (ONE, TWO)))
+    assert content(store) == [(ONE, "b", 2**62), (ONE, "c", 1), (TWO, "naïve\n", 1), (THREE, "a", 3)]
+    replace(store, TWO, THREE, StagedTable(DAILY_COUNTS, tmp_path / "none", 0, ()))
+    assert content(store) == [(ONE, "b", 2**62), (ONE, "c", 1)]
+
+
+def test_staged_files_are_checked_before_anything_is_fenced(store: Store, tmp_path: Path) -> None:
+    before = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
+    null = daily((ONE, "a", 1)).set_column(1, pa.field("item_id", pa.string()), pa.array([None], pa.string()))
+    bad = {
+        "2026-03-02": daily((ONE, "b", 1), (TWO, "b", 1)),
+        "item_id is null": null,
+        "columns": daily((ONE, "a", 1)).drop_columns(["count"]),
+    }
+    for n, (words, rows) in enumerate(bad.items()):
+        with pytest.raises(CheckFailedError, match=words):
+            store.replace(DAILY_COUNTS, ONE, ONE, staged(tmp_path / f"{n}", rows), Transaction({"t": 1}, "run"))
+    assert store.version(DAILY_COUNTS) == before
+    assert store.transaction_version(DAILY_COUNTS, "t") is None
 
 
 def test_an_empty_replacement_clears_the_days(store: Store) -> None:
     store.append(DAILY_COUNTS, daily((ONE, "a", 1), (TWO, "a", 2)))
-    version = store.replace(DAILY_COUNTS, ONE, ONE, daily(), Transaction({"t": 1}))
+    version = replace(store, ONE, ONE, daily(), Transaction({"t": 1}))
     assert content(store) == [(TWO, "a", 2)]
     assert store.row_counts(DAILY_COUNTS, version, ONE, TWO) == {TWO: 1}
 
@@ -89,7 +154,7 @@ def test_nulls_and_wrong_columns_are_refused(store: Store) -> None:
 
 
 def test_only_a_higher_transaction_version_is_taken(store: Store) -> None:
-    store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "new", 1)), Transaction({"d/1": 7, "d/2": 7}))
+    replace(store, ONE, ONE, daily((ONE, "new", 1)), Transaction({"d/1": 7, "d/2": 7}))
     for version in (6, 7):
         with pytest.raises(FenceRefusedError, match="d/1 is at version 7"):
             store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "old", 1)), Transaction({"d/1": version}))
@@ -97,36 +162,37 @@ def test_only_a_higher_transaction_version_is_taken(store: Store) -> None:
         store.append(DAILY_COUNTS, daily((ONE, "old", 1)), Transaction({"x": 1, "d/2": 3}))
     assert content(store) == [(ONE, "new", 1)]
     assert store.transaction_version(DAILY_COUNTS, "d/2") == 7
-    store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "newer", 1)), Transaction({"d/1": 8}))
+    replace(store, ONE, ONE, daily((ONE, "newer", 1)), Transaction({"d/1": 8}))
     assert content(store) == [(ONE, "newer", 1)]
 
 
-def test_of_two_twins_at_once_one_is_refused(store: Store) -> None:
+def test_of_two_twins_at_once_one_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.create(DAILY_COUNTS)
-    together, outcomes = threading.Barrier(2), []
+    together, outcomes, real = threading.Barrier(2), [], delta_rs.write_deltalake
+    waited = threading.local()
 
-    def late_reader() -> pa.RecordBatchReader:
-        """Gives its rows only when both commits have looked at the fence."""
-
-        def batches():
+    def late_write(*args: object, **how: object) -> None:
+        """Writes only when both have looked at the fence."""
+        if not hasattr(waited, "done"):
+            waited.done = True
             together.wait(10)
-            yield from daily((ONE, "a", 1)).to_batches()
+        real(*args, **how)
 
-        return pa.RecordBatchReader.from_batches(DAILY_COUNTS.schema, batches())
+    monkeypatch.setattr(delta_rs, "write_deltalake", late_write)
 
     def write() -> None:
         try:
-            store.replace(DAILY_COUNTS, ONE, ONE, late_reader(), Transaction({"d": 1}))
+            store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "a", 1)), Transaction({"d": 1}))
             outcomes.append("done")
-        except FenceRefusedError:
-            outcomes.append("refused")
+        except FenceRefusedError as error:
+            outcomes.append(str(error).split(";")[0])
 
     threads = [threading.Thread(target=write) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes) == ["done", "refused"]
+    assert sorted(outcomes) == ["daily_counts: d is at version 1, so version 1 is refused", "done"]
     assert content(store) == [(ONE, "a", 1)]
 
 
@@ -142,7 +208,7 @@ def test_appends_at_once_all_stay(store: Store) -> None:
 
 def test_files_and_row_counts_are_those_of_the_version(store: Store) -> None:
     first = store.append(DAILY_COUNTS, daily((ONE, "a", 1), (ONE, "b", 1), (TWO, "a", 1)))
-    second = store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "c", 1)), Transaction({"t": 1}))
+    second = replace(store, ONE, ONE, daily((ONE, "c", 1)), Transaction({"t": 1}))
     assert store.row_counts(DAILY_COUNTS, first, ONE, TWO) == {ONE: 2, TWO: 1}
     assert store.row_counts(DAILY_COUNTS, second, ONE, ONE) == {ONE: 1}
     files = store.files(DAILY_COUNTS, first, ONE, ONE)
@@ -153,10 +219,12 @@ def test_files_and_row_counts_are_those_of_the_version(store: Store) -> None:
 
 def test_commits_say_who_made_them(store: Store) -> None:
     start = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
-    store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7", (ONE, ONE)))
+    end = replace(store, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7", (ONE, ONE)))
     newer = store.commits_after(DAILY_COUNTS, start)
-    assert [(commit.version, commit.run_id, commit.days) for commit in newer] == [(start + 1, "run-7", (ONE, ONE))]
-    assert store.commits_after(DAILY_COUNTS, start + 1) == []
+    said = [(commit.version, commit.run_id, commit.days) for commit in newer if commit.run_id]
+    assert said == [(end, "run-7", (ONE, ONE))]
+    assert {commit.claimed_by for commit in newer if not commit.run_id} <= {"run-7"}
+    assert store.commits_after(DAILY_COUNTS, end) == []
 
 
 def test_optimize_and_vacuum_change_no_row(store: Store) -> None:
@@ -165,10 +233,40 @@ def test_optimize_and_vacuum_change_no_row(store: Store) -> None:
     kept, rows = store.version(DAILY_COUNTS), content(store)
     store.optimize(DAILY_COUNTS, ONE, ONE, "opt")
     newest = store.version(DAILY_COUNTS)
+    (compaction,) = store.commits_after(DAILY_COUNTS, kept)
+    assert (compaction.operation, compaction.run_id) == ("OPTIMIZE", "opt")
+    require_own_engine(store)
     assert len(store.files(DAILY_COUNTS, newest, ONE, ONE)) == 1
     assert len(store.files(DAILY_COUNTS, newest, TWO, TWO)) == 3
-    assert store.vacuum(DAILY_COUNTS) == 0
+    folder = Path(store.files(DAILY_COUNTS, newest, ONE, ONE)[0]).parent
+    young, old = folder / "part-young.parquet", folder / "part-old.parquet"
+    leave(young, RETENTION - timedelta(hours=1))
+    leave(old, RETENTION + timedelta(hours=1))
+    assert store.vacuum(DAILY_COUNTS) == 1
+    assert (young.exists(), old.exists()) == (True, False)
     assert content(store) == content(store, kept) == rows
+
+
+def test_the_retention_of_the_settings_guards_the_vacuum(
+    kind: str, store: Store, request: pytest.FixtureRequest
+) -> None:
+    store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
+    left = store.path(DAILY_COUNTS) / "part-left.parquet"
+    leave(left, RETENTION + timedelta(days=5))
+    longer = RETENTION + timedelta(days=10)
+    if kind == "delta_rs":
+        keeping: Store = DeltaRsStore(store.root, longer)
+    else:
+        keeping = DeltaSparkStore(store.root, longer, request.getfixturevalue("spark_engine"))
+    assert keeping.vacuum(DAILY_COUNTS) == 0
+    assert left.exists()
+    assert content(keeping) == [(ONE, "a", 1)]
+
+
+def leave(file: Path, age: timedelta) -> None:
+    """A file that no commit names, as a failed write leaves it."""
+    file.touch()
+    os.utime(file, times=(time.time() - age.total_seconds(),) * 2)
 
 
 def test_maps_and_structs_of_runs_round_trip(store: Store) -> None:
@@ -194,7 +292,28 @@ def test_maps_and_structs_of_runs_round_trip(store: Store) -> None:
     assert store.read(RUNS).to_pylist() == [row]
 
 
-def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LakeFailedError, match="file/daily_counts cannot be made"):
-        DeltaRsStore(tmp_path / "file").append(DAILY_COUNTS, daily((ONE, "a", 1)))
+def test_a_lake_that_cannot_be_written_is_named(store: Store) -> None:
+    store.root.write_text("not a folder")
+    with pytest.raises(LakeFailedError, match="daily_counts cannot be made"):
+        store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "a", 1)), Transaction())
+
+
+def test_a_replace_that_the_disk_failed_is_whole_after_a_second_try(store: Store) -> None:
+    store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
+    obstacle = store.path(DAILY_COUNTS) / f"day={TWO}"
+    obstacle.write_text("not a folder")
+    transaction = Transaction({"d/2": 1}, "run", (TWO, TWO))
+    with pytest.raises(LakeFailedError, match="daily_counts"):
+        store.replace(DAILY_COUNTS, TWO, TWO, daily((TWO, "b", 1)), transaction)
+    assert content(store) == [(ONE, "a", 1)]
+    obstacle.unlink()
+    replace(store, TWO, TWO, daily((TWO, "b", 1)), transaction)
+    assert content(store) == [(ONE, "a", 1), (TWO, "b", 1)]
+
+
+def test_a_table_that_another_tool_upgraded_is_refused(store: Store) -> None:
+    store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
+    log = store.path(DAILY_COUNTS) / "_delta_log"
+    (log / f"{2:020}.json").write_text('{"protocol":{"minReaderVersion":1,"minWriterVersion":4}}\n')
+    with pytest.raises(LakeFailedError, match=r"protocol \(1, 4\)"):
+        store.replace(DAILY_COUNTS, ONE, ONE, daily(), Transaction())
