@@ -25,6 +25,8 @@ POINTS = (
     "publish.pointer",
     "night.published",
     "night.corrections",
+    "board.staged",
+    "board.swapped",
 )
 """Every name, in the order in which a run passes them."""
 

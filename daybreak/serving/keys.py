@@ -69,3 +69,47 @@ def lease_key(name: str) -> str:
     'daybreak:lease:night'
     """
     return f"daybreak:lease:{name}"
+
+
+BoardPart = Literal["top", "players", "histogram", "meta"]
+BOARD_PARTS: tuple[BoardPart, ...] = ("top", "players", "histogram", "meta")
+"""What a board consists of: sorted set player to position, hash player to details, sorted set of points, hash."""
+
+
+def board_prefix(board: str, period: str) -> str:
+    """What every key of a board in one period starts with; a dot in the board's name is written `%2E`.
+
+    Names of boards and of seasons may both hold dots: this way `a.b` in `c` is not `a` in `b.c`.
+
+    >>> board_prefix("goals", "2026-W28"), board_prefix("goals.eu", "2026")
+    ('daybreak:{board.goals.2026-W28}:', 'daybreak:{board.goals%2Eeu.2026}:')
+    """
+    return f"daybreak:{{board.{board.replace('.', '%2E')}.{period}}}:"
+
+
+def board_key(board: str, period: str, part: BoardPart) -> str:
+    """The key of one part of a board.
+
+    >>> board_key("goals", "2026-03-01", "top")
+    'daybreak:{board.goals.2026-03-01}:top'
+    """
+    return f"{board_prefix(board, period)}{part}"
+
+
+def board_state_key(board: str, period: str) -> str:
+    """The control hash of a board in a period: state, version, generation, lake_version. The fence; never expires."""
+    return f"{board_prefix(board, period)}state"
+
+
+def board_staged_key(board: str, period: str, run_id: str, part: BoardPart) -> str:
+    """One part of a board whose publication is under way; it expires soon."""
+    return f"{board_prefix(board, period)}next.{run_id}:{part}"
+
+
+def board_periods_key(board: str) -> str:
+    """The set of the periods that a board was ever published for; so that nobody ever scans the server.
+
+    >>> board_periods_key("goals")
+    'daybreak:board_periods:goals'
+    """
+    return f"daybreak:board_periods:{board}"

@@ -9,8 +9,8 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import date, datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -20,13 +20,13 @@ from daybreak import settings
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from daybreak.serving import keys
+from daybreak.serving.hashes import STAGING_TTL, from_texts, millis, to_texts
 from daybreak.serving.server import reaches_redis
 from daybreak.windows import Bucket, Window, bucket_of_label
 
 Entry = tuple[str, int]
 SCORE_LIMIT = 2**53
 """Scores are doubles: from here on not every integer has one."""
-STAGING_TTL = timedelta(minutes=10)
 LABELS_AT_ONCE = 32
 """Lists read in one transaction by `served`; more would hold up other readers."""
 
@@ -53,18 +53,12 @@ class Meta:
 
     def to_fields(self) -> dict[str, str]:
         """The fields of the Redis hash; what is not known is the empty string."""
-        return {name: _text(value) for name, value in asdict(self).items()}
+        return to_texts(asdict(self))
 
     @classmethod
     def from_fields(cls, found: dict[bytes, bytes]) -> "Meta":
         """The inverse of `to_fields`. A hash that lacks a field is refused with CheckFailedError."""
-        given = {name.decode(): value.decode() for name, value in found.items()}
-        try:
-            return cls(**{field.name: _READ[field.name](given[field.name]) for field in fields(cls)})
-        except (KeyError, ValueError) as error:
-            raise CheckFailedError(
-                f"a list's meta in Redis is not readable ({error!r}); publish its day again"
-            ) from None
+        return from_texts(cls, found, _READ, "a list's meta")
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,7 @@ class Lists:
                 *(keys.items_key(bucket.day, bucket.label, part) for part in keys.PARTS),
             ],
             args=[
-                *(bucket.label, _millis(ttl), _millis(day_ttl), meta.as_of.isoformat(), meta.run_id),
+                *(bucket.label, millis(ttl), millis(day_ttl), meta.as_of.isoformat(), meta.run_id),
                 *(sketch or b"", late_sketch or b"", len(pairs) // 2),
                 *pairs,
                 *scores,
@@ -192,7 +186,7 @@ class Lists:
             args=[
                 *(keys.day_prefix(day), staged, keys.previous_prefix(day)),
                 *(generation, lake_version, content_hash, run_id, as_of.isoformat()),
-                *(_millis(self.settings.exact_ttl), _millis(self.settings.previous_ttl)),
+                *(millis(self.settings.exact_ttl), millis(self.settings.previous_ttl)),
                 *(each.bucket.label for each in fitting),
             ],
         )
@@ -284,9 +278,9 @@ class Lists:
                 top, meta = _staged_keys(prefix, each)
                 if each.entries:
                     together.zadd(top, {item_id.encode(): count for item_id, count in each.entries})
-                    together.pexpire(top, _millis(STAGING_TTL))
+                    together.pexpire(top, millis(STAGING_TTL))
                 together.hset(meta, mapping=each.meta.to_fields())
-                together.pexpire(meta, _millis(STAGING_TTL))
+                together.pexpire(meta, millis(STAGING_TTL))
             together.execute()
 
     def _compare(self, prefix: str, lists: Sequence[ServedList]) -> None:
@@ -331,16 +325,6 @@ def _too_big_message(bucket: Bucket, entry: Entry) -> str:
 
 def _publication(state: DayState | None) -> tuple[str, int, int, str] | None:
     return (state.state, state.generation, state.lake_version, state.content_hash) if state else None
-
-
-def _millis(span: timedelta) -> int:
-    return span // timedelta(milliseconds=1)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 _READ: dict[str, Any] = {
