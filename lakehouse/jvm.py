@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,6 +85,7 @@ def hush() -> None:
     """Keeps pyspark from printing failures, whole stack traces in JSON, that reach the caller as exceptions."""
     from pyspark.logger import PySparkLogger
 
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
     for logger in (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger")):
         logger.setLevel(logging.CRITICAL)
 
