@@ -1,13 +1,17 @@
 """The second bookkeeper: DuckDB counts the days from the event files and compares with what was staged.
 
 It shares nothing with the jobs but the event files: the queries in `recount.sql` select by `occurred_at`,
-keep the smallest copy of each event and honour the look-back.
+keep the smallest copy of each event and honour the look-back. Its memory is bounded: it counts bucket by
+bucket of event ids, has a limit, and spills beyond it into a folder that goes with the connection.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files as package_files
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -19,6 +23,10 @@ from lakehouse.tables import DAILY_COUNTS, DERIVED, HOURLY_COUNTS, ITEM_EVENTS, 
 EPOCH_DAY = date(1970, 1, 1)
 SHARES = 64
 SHOWN = 3
+BUCKET_ROWS = 50_000_000
+"""Events of a bucket. Each bucket reads the files anew; one of this size takes 2 to 3 GB."""
+MEMORY_LIMIT = 4 * 2**30
+"""Bytes that DuckDB may hold before it spills."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +50,24 @@ def differences(
     rows: int,
     full_below: int,
     day_rows: Mapping[date, int],
+    bucket_rows: int = BUCKET_ROWS,
+    memory_limit: int = MEMORY_LIMIT,
+    spill: Path | None = None,
 ) -> list[str]:
     """What DuckDB counts differently, in words; empty when all that was staged holds.
 
     Above `full_below` rows every total and list place is compared, but of the items only a 64th, another
-    one each day.
+    one each day. What does not fit into `memory_limit` bytes is spilled into a folder of its own, made in
+    `spill` or else where the system keeps its temporary files, and removed at the end.
 
     Raises:
         LakeFailedError: a file cannot be read.
     """
     share = None if rows < full_below else (last - EPOCH_DAY).days % SHARES
-    with _connection() as duck:
+    buckets = max(1, -(-rows // bucket_rows))
+    with _connection(memory_limit, spill) as duck:
         try:
-            _count(duck, event_files, first, last, lookback, depth)
+            _count(duck, event_files, first, last, lookback, depth, buckets)
             for table in DERIVED:
                 _relation(duck, table.name, staged.get(table.name, ()), table)
             for view in ("staged_hourly", "staged_daily", "staged_lists"):
@@ -88,23 +101,34 @@ def minute_list(files: Sequence[str], bucket: Bucket, lookback: timedelta, k: in
     )
 
 
-def _count(duck: Any, event_files: Sequence[str], first: date, last: date, lookback: timedelta, depth: int) -> None:
+def _count(
+    duck: Any, event_files: Sequence[str], first: date, last: date, lookback: timedelta, depth: int, buckets: int
+) -> None:
     _set(duck, depth=depth)
-    _winners(duck, event_files, first, last, lookback)
-    for step in ("hourly", "daily", "lists"):
+    _winners(duck, event_files, first, last, lookback, buckets)
+    steps = ["hourly", *["hourly_next"] * (buckets - 1)]
+    _run(duck, "hours")
+    for bucket, step in enumerate(steps):
+        _set(duck, bucket=bucket)
+        _run(duck, step)
+    if buckets > 1:
+        _run(duck, "hourly_merged")
+    for step in ("daily", "lists"):
         _run(duck, step)
 
 
-def _winners(duck: Any, files: Sequence[str], first: date, last: date, lookback: timedelta) -> None:
+def _winners(duck: Any, files: Sequence[str], first: date, last: date, lookback: timedelta, buckets: int = 1) -> None:
     _relation(duck, "event_rows", files, ITEM_EVENTS)
     _set(
         duck,
         first_day=(first - EPOCH_DAY).days,
         last_day=(last - EPOCH_DAY).days,
         lookback_us=lookback // timedelta(microseconds=1),
+        buckets=buckets,
+        bucket=0,
     )
-    _run(duck, "events")
-    _run(duck, "winners")
+    for view in ("placed", "events", "winners"):
+        _run(duck, view)
 
 
 def _row_differences(duck: Any, due: Mapping[date, int]) -> list[str]:
@@ -154,8 +178,16 @@ def _ints(values: tuple[object, ...] | None) -> str:
     return "nothing" if values is None else str(tuple(int(str(value)) for value in values))
 
 
-def _connection() -> Any:
-    return duckdb.connect(":memory:", config={"preserve_insertion_order": False})
+@contextmanager
+def _connection(memory_limit: int = MEMORY_LIMIT, spill: Path | None = None) -> Iterator[Any]:
+    with TemporaryDirectory(prefix="recount-", dir=spill) as folder:
+        config = {
+            "preserve_insertion_order": False,
+            "memory_limit": f"{memory_limit}B",
+            "temp_directory": folder,
+        }
+        with duckdb.connect(":memory:", config=config) as duck:
+            yield duck
 
 
 def _relation(duck: Any, name: str, files: Sequence[str], table: Table) -> None:

@@ -1,14 +1,21 @@
+-- name: placed
+-- Every event with its own day. Integer arithmetic on microseconds: independent of time zones and of the
+-- engine's own functions.
+create or replace temp view placed as
+select
+    event_id, item_id, weight, received_at, source, "partition", "offset",
+    epoch_us(occurred_at) as at_us,
+    (epoch_us(occurred_at) - ((epoch_us(occurred_at) % 86400000000) + 86400000000) % 86400000000)
+        // 86400000000 as own_day
+from event_rows;
+
 -- name: events
--- Every event under its own day, and those of the look-back slice again under the day they can take copies
--- from. Integer arithmetic on microseconds: independent of time zones and of the engine's own functions.
+-- The bucket's events under their own day, and those of the look-back slice again under the day they can take
+-- copies from. All copies of an event are in one bucket; with one bucket the hash is not asked for.
 create or replace temp view events as
 with source as (
-    select
-        event_id, item_id, weight, received_at, source, "partition", "offset",
-        epoch_us(occurred_at) as at_us,
-        (epoch_us(occurred_at) - ((epoch_us(occurred_at) % 86400000000) + 86400000000) % 86400000000)
-            // 86400000000 as own_day
-    from event_rows
+    select * from placed
+    where getvariable('buckets') = 1 or hash(event_id) % getvariable('buckets') = getvariable('bucket')
 )
 select *, own_day as counted_day from source
 where own_day between getvariable('first_day') and getvariable('last_day')
@@ -20,7 +27,7 @@ where own_day + 1 between getvariable('first_day') and getvariable('last_day')
 -- name: winners
 -- Of the copies of an event the smallest by the order key. Only ids whose hash occurs more than once are
 -- ordered; two ids that share a hash are ordered each by itself, so a collision changes nothing.
-create or replace temp table winners as
+create or replace temp view winners as
 with doubled as (
     select counted_day, hash(event_id) as id_hash from events group by all having count(*) > 1
 ),
@@ -40,8 +47,8 @@ kept as (
 )
 select counted_day, item_id, at_us, weight from kept where own_day = counted_day;
 
--- name: hourly
-create or replace temp table recounted_hourly as
+-- name: hours
+create or replace temp view hours as
 select
     date '1970-01-01' + counted_day::integer as day,
     ((at_us - counted_day * 86400000000) // 3600000000)::integer as hour,
@@ -51,6 +58,19 @@ select
     min(at_us) as first_occurred_at_us,
     max(at_us) as last_occurred_at_us
 from winners group by all;
+
+-- name: hourly
+create or replace temp table recounted_hourly as select * from hours;
+
+-- name: hourly_next
+insert into recounted_hourly select * from hours;
+
+-- name: hourly_merged
+create or replace temp table recounted_hourly as
+select
+    day, hour, item_id, sum(count) as count, sum(event_count)::bigint as event_count,
+    min(first_occurred_at_us) as first_occurred_at_us, max(last_occurred_at_us) as last_occurred_at_us
+from recounted_hourly group by all;
 
 -- name: daily
 create or replace temp table recounted_daily as
@@ -95,7 +115,7 @@ from top_lists;
 
 -- name: day_rows
 select date '1970-01-01' + own_day::integer as day, count(*) as row_count
-from events where own_day = counted_day group by all;
+from placed where own_day between getvariable('first_day') and getvariable('last_day') group by all;
 
 -- name: minute
 select item_id, sum(weight) as count, count(*) as event_count
