@@ -209,14 +209,16 @@ def _board(name: str, given: Any, seasons: Mapping[str, Season], file: Path) -> 
 
 
 def _valid(model: type[M], name: str, given: Any, file: Path) -> M:
-    if not isinstance(given, dict) or "name" in given:
-        raise UsageError(f"{file}: {name} = {given!r} is no table of keys without a name; write [{name}] and its keys")
+    if not isinstance(given, dict):
+        raise UsageError(f"{file}: {name} = {given!r} is no table; write [{name}] and its keys below")
+    if "name" in given:
+        raise UsageError(f"{file}: [{name}] name: is not known here; the name stands in the brackets")
     try:
         return model.model_validate({**given, "name": name})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "keys together"
-        what = "is not known here" if first["type"] == "extra_forbidden" else first["msg"]
+        what = "is not known here" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
         raise UsageError(f"{file}: [{name}] {key}: {what}; docs/reference/boards.md lists the keys") from None
 
 

@@ -1,15 +1,17 @@
 """Rows with only the interesting fields spelled out."""
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from daybreak.events import ITEM_EVENT, Kind
+from daybreak.events import ITEM_EVENT, SCORE_EVENT, Kind
 
+MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -45,6 +47,21 @@ def event(number: int = 0, **fields: Any) -> dict[str, Any]:
 def events(*rows: dict[str, Any]) -> pa.Table:
     """A table of accepted item events, one per dict of fields: `events({"item_id": "A"}, {"weight": 3})`."""
     return pa.Table.from_pylist([event(n, **row) for n, row in enumerate(rows)], schema=ITEM_EVENT)
+
+
+def score(event_id: str, player_id: str, points: int | str, second: float = 0, **fields: Any) -> dict[str, Any]:
+    """One accepted score event so many seconds after midnight; `occurred_at` and `received_at` may be texts."""
+    own: dict[str, Any] = {
+        "event_id": event_id,
+        "match_id": "m1",
+        "match_type": None,
+        "player_id": player_id,
+        "points": Decimal(points),
+        "occurred_at": MIDNIGHT + timedelta(seconds=second),
+        "season": None,
+    }
+    row = event(**(own | fields))
+    return {name: row[name] for name in SCORE_EVENT.names}
 
 
 def lake_files(
