@@ -34,8 +34,8 @@ from daybreak.serving.server import reaches_redis
 
 __all__ = ["BoardLists", "BoardMeta", "Histogram", "Place", "ServedBoard", "content_hash"]
 M = TypeVar("M")
-AT_ONCE = 5000
-"""Members written or read back in one command while staging."""
+AT_ONCE = 1000
+"""Members written or read back in one command while staging; more would hold up readers."""
 
 
 class BoardLists:
@@ -66,8 +66,9 @@ class BoardLists:
         if fault := faults(board, period, places, histogram, meta):
             raise CheckFailedError(f"board {board} {period} is not published: {fault}; derive it again")
         staged = {part: keys.board_staged_key(board, period, meta.run_id, part) for part in keys.BOARD_PARTS}
-        self._stage(staged, places, histogram, meta)
-        self._compare(staged, places, histogram, meta)
+        members = histogram_members(histogram)
+        self._stage(staged, places, members, meta)
+        self._compare(staged, places, members, meta)
         crash_point("board.staged")
         self.client.sadd(keys.board_periods_key(board), period)
         outcome, generation, version, lake_version = self._swap(
@@ -191,38 +192,40 @@ class BoardLists:
         return ServedBoard(found, tuple(Place.from_json(*each) for each in zip(players, details, strict=True)))
 
     def _stage(
-        self, staged: dict[keys.BoardPart, str], places: Sequence[Place], histogram: Histogram, meta: BoardMeta
+        self, staged: dict[keys.BoardPart, str], places: Sequence[Place], members: Sequence[bytes], meta: BoardMeta
     ) -> None:
         self.client.unlink(*staged.values())
         with self.client.pipeline(transaction=False) as together:
             for some in _portions(places):
                 together.zadd(staged["top"], {place.player_id.encode(): place.position for place in some})
                 together.hset(staged["players"], mapping={place.player_id.encode(): place.to_json() for place in some})
-            for members in _portions(histogram_members(histogram)):
-                together.zadd(staged["histogram"], dict.fromkeys(members, 0))
+            for points in _portions(members):
+                together.zadd(staged["histogram"], dict.fromkeys(points, 0))
             together.hset(staged["meta"], mapping=meta.to_fields())
             for key in staged.values():
                 together.pexpire(key, millis(STAGING_TTL))
             together.execute()
 
     def _compare(
-        self, staged: dict[keys.BoardPart, str], places: Sequence[Place], histogram: Histogram, meta: BoardMeta
+        self, staged: dict[keys.BoardPart, str], places: Sequence[Place], members: Sequence[bytes], meta: BoardMeta
     ) -> None:
+        players = self._all(staged["top"])
         read: list[Place] = []
-        top = self.client.zrange(staged["top"], 0, -1)
-        for some in _portions(top):
+        for some in _portions(players):
             details = self.client.hmget(staged["players"], some)
             read += [Place.from_json(*each) for each in zip(some, details, strict=True)]
-        fields = self.client.hgetall(staged["meta"])
-        if (
-            read != list(places)
-            or self.client.zrange(staged["histogram"], 0, -1) != histogram_members(histogram)
-            or BoardMeta.from_fields(fields) != meta
-        ):
+        found = BoardMeta.from_fields(self.client.hgetall(staged["meta"]))
+        if read != list(places) or self._all(staged["histogram"]) != members or found != meta:
             raise CheckFailedError(
                 f"the staged board {meta.board} {meta.period} reads back differently ({len(read)} places of "
                 f"{len(places)}); nothing was published: publish again"
             )
+
+    def _all(self, key: str) -> list[bytes]:
+        found: list[bytes] = []
+        while some := self.client.zrange(key, len(found), len(found) + AT_ONCE - 1):
+            found += some
+        return found
 
 
 def _portions(members: Sequence[M]) -> Iterator[Sequence[M]]:
