@@ -56,6 +56,11 @@ def award(ranked: Sequence[Ranked], prizes: Sequence[Prize], ties: PrizeTies) ->
     Raises:
         UsageError: the policy is none of the three.
     """
+    if all(
+        each.ranks for each in prizes
+    ):  # millions behind the last range need no look; a rank is at most the position
+        last = max((each.ranks[1] for each in prizes if each.ranks), default=0)
+        ranked = [each for each in ranked if each.rank <= last]
     places = sorted(ranked, key=attrgetter("position"))
     match ties:
         case "all":
