@@ -56,9 +56,7 @@ def award(ranked: Sequence[Ranked], prizes: Sequence[Prize], ties: PrizeTies) ->
     Raises:
         UsageError: the policy is none of the three.
     """
-    if all(
-        each.ranks for each in prizes
-    ):  # millions behind the last range need no look; a rank is at most the position
+    if all(each.ranks for each in prizes):  # whoever stands behind the last range needs no look
         last = max((each.ranks[1] for each in prizes if each.ranks), default=0)
         ranked = [each for each in ranked if each.rank <= last]
     places = sorted(ranked, key=attrgetter("position"))
