@@ -29,6 +29,15 @@ WHO_WRITES = {
     "corrections": "report, one row per list and lake_version",
     "publications": "publish, append",
     "runs": "the night, append",
+    "player_days": "the night, replaces the day",
+    "board_snapshots": "the night, replaces the day",
+    "board_histograms": "the night, replaces the day",
+    "season_ranks": "`daybreak board close` and amendments, append",
+    "season_prizes": "`daybreak board close` and amendments, append",
+    "board_closes": "`daybreak board close` and amendments, append, the last of a version",
+    "amended_ranks": "amendments, append",
+    "board_actions": "`daybreak board ban`, `unban`, `void`, `accept` and `reject`, append",
+    "board_exceptions": "the night, append",
 }
 
 
