@@ -1,6 +1,7 @@
 """Counting bucket by bucket gives the rows that counting at once gives: those of the plain-Python oracle."""
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from jobs.pin import pin
 from jobs.runtime import Night, run_folder
 from lakehouse import tables
 from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.engines import open_engine
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +29,18 @@ START = datetime(2026, 2, 28, 22, tzinfo=UTC)
 ITEMS = ("A", "a", "café", "cafe\u0301", "😀", "ש", "00", "0")
 
 
-def mixed(seed: int = 1, count: int = 3_000) -> list[dict[str, Any]]:
-    """Events of 50 hours: one item has 40 %, a third are copies, many of them across a midnight."""
-    chance = random.Random(seed)
+MANY_COPIES, FEW_COPIES = 0.33, 0.03
+"""Many: each bucket orders its own copies. Few: those of all buckets fit into one and are ordered at once."""
+
+
+def mixed(copied: float, count: int = 3_000) -> list[dict[str, Any]]:
+    """Events of 50 hours: one item has 40 %, a share `copied` repeats ids, many of them across a midnight."""
+    chance = random.Random(1)
     rows: list[dict[str, Any]] = []
     for number in range(count):
         at = START + timedelta(microseconds=chance.randrange(50 * 3_600_000_000))
         name = f"é-{number}-🚀" if number % 3 else f"e{number}"
-        if rows and chance.random() < 0.33:
+        if rows and chance.random() < copied:
             original = chance.choice(rows[-300:])
             name = original["event_id"]
             at = original["occurred_at"] + timedelta(minutes=chance.choice([0, 1, 30, 59, 61, 1440]))
@@ -88,24 +94,24 @@ class Runs:
         seen = sum(day.rows + day.lookback_rows for day in state.pin.days)
         conf = Settings(home=self.home, night=NightSettings(bucket_rows=-(-seen // buckets), memory_pool=2**29))
         assert hourly_counts.bucket_count(seen, conf.night.bucket_rows) == buckets
-        night = Night(conf, self.store, clock.now, state)
+        night = Night(conf, self.store, clock.now, state, open_engine(conf))
         leftover = night.folder / hourly_counts.PARTS / "0"
         leftover.mkdir(parents=True)
         (leftover / "half.parquet").write_bytes(b"of an earlier try")
         try:
             found = hourly_counts.run(night)
         finally:
-            night.close()
+            night.engine.stop()
         rows = [row for file in found.files for row in pq.read_table(file).to_pylist()]
         assert found.rows == len(rows) == night.state.staged_rows[tables.HOURLY_COUNTS.name]
         return in_order(rows), run_folder(conf, state.pin.run_id)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+@pytest.fixture(scope="module", params=[MANY_COPIES, FEW_COPIES])
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     home = tmp_path_factory.mktemp("buckets")
     store = DeltaRsStore(home / "lake")
-    rows = mixed()
+    rows = mixed(request.param)
     store.append(tables.ITEM_EVENTS, events(*rows))
     return Runs(home, store, rows)
 
@@ -118,11 +124,18 @@ def test_any_number_of_buckets_gives_the_oracles_rows(runs: Runs, buckets: int) 
         assert not (folder / hourly_counts.PARTS).exists()
 
 
-def test_the_events_have_what_the_law_is_about(runs: Runs) -> None:
-    kept = sum(len(oracles.distinct_of_day(runs.rows, day)) for day in (FIRST, LAST))
-    seen = [row for row in runs.rows if row["day"] in (FIRST, LAST)]
-    assert kept < 0.85 * len(seen)
+@pytest.mark.parametrize(("copied", "least", "most"), [(MANY_COPIES, 1 / 3, 0.7), (FEW_COPIES, 0.03, 1 / 7)])
+def test_copies_are_too_many_for_a_bucket_or_few_enough(copied: float, least: float, most: float) -> None:
+    rows = mixed(copied)
+    times = Counter(row["event_id"] for row in rows)
+    assert least < sum(times[row["event_id"]] > 1 for row in rows) / len(rows) < most
+
+
+def test_the_events_have_what_the_law_is_about() -> None:
+    rows = mixed(MANY_COPIES)
+    seen = [row for row in rows if row["day"] in (FIRST, LAST)]
+    assert sum(len(oracles.distinct_of_day(rows, day)) for day in (FIRST, LAST)) < 0.85 * len(seen)
     assert sum(row["item_id"] == "hot" for row in seen) > 0.35 * len(seen)
     midnight = datetime(2026, 3, 2, tzinfo=UTC)
-    late = {row["event_id"] for row in runs.rows if midnight - oracles.HOUR <= row["occurred_at"] < midnight}
-    assert len({row["event_id"] for row in runs.rows if row["day"] == LAST} & late) > 5
+    late = {row["event_id"] for row in rows if midnight - oracles.HOUR <= row["occurred_at"] < midnight}
+    assert len({row["event_id"] for row in rows if row["day"] == LAST} & late) > 5
