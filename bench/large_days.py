@@ -1,0 +1,223 @@
+"""A day of 100 M events and a season of 20 M in one run: seconds and peak memory of the jobs, by engine.
+
+Run: `python -m bench.large_days [ENGINE] [FOLDER]`. A folder that holds the lakes already saves four minutes.
+Every measurement is a process of its own; its memory is the largest sum of resident bytes of it and of all
+that it started.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from bench.data import day_of_events
+from bench.harness import Result, show
+from bench.processes import Cost, watched
+from daybreak import clock
+from daybreak.events import ITEM_EVENT
+from daybreak.settings import load
+from daybreak.windows import day_bounds, days_between, to_micros
+from jobs import daily_counts, hourly_counts, top_lists
+from jobs.check import recount_differences
+from jobs.pin import pin
+from jobs.runtime import Night, load_state
+from lakehouse import tables
+from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.engines import open_engine
+
+FIRST = date(2026, 3, 1)
+BATCHES_PER_COMMIT = 10
+
+PLAIN = """
+select day, item_id, sum(weight) as count, count(*) as event_count
+from (
+    select distinct on (day, event_id) occurred_at::date as day, item_id, weight, event_id from event_rows
+    where epoch_us(occurred_at) >= getvariable('start_us') and epoch_us(occurred_at) < getvariable('end_us')
+)
+group by all
+"""
+"""The least that gives the days' counts: any copy of an event, no hours, no look-back."""
+
+WHY = ""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Days in a row with as many events each, the day before them smaller."""
+
+    name: str
+    days: int
+    rows: int
+    rows_before: int
+
+    @property
+    def last(self) -> date:
+        return FIRST + timedelta(days=self.days - 1)
+
+
+DAY = Range("a day of 100 M", 1, 100_000_000, 300_000)
+SEASON = Range("a season of 40 x 0.5 M", 40, 500_000, 500_000)
+RANGES = {"day": DAY, "season": SEASON}
+
+
+def home_of(folder: Path, key: str) -> Path:
+    """A home whose lake holds the range, made batch by batch unless it is there."""
+    home, days = folder / key, RANGES[key]
+    whole = home / "made"
+    if not whole.exists():
+        store = DeltaRsStore(home / "lake")
+        before = FIRST - timedelta(days=1)
+        for day in days_between(before, days.last):
+            made = day_of_events(day, days.rows_before if day == before else days.rows)
+            while part := list(islice(made, BATCHES_PER_COMMIT)):
+                store.append(tables.ITEM_EVENTS, pa.RecordBatchReader.from_batches(ITEM_EVENT, batches_of(part)))
+        whole.touch()
+    return home
+
+
+def batches_of(made: list[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """The batches of all tables."""
+    for table in made:
+        yield from table.to_batches()
+
+
+def night_of(home: Path, key: str, engine: str) -> Night:
+    """A night over the range: the one that staged before, or else a new one."""
+    conf = load({"DAYBREAK_HOME": str(home), "DAYBREAK_ENGINE": engine})
+    store, run_id, last = DeltaRsStore(conf.lake_root), f"bench-{engine}", RANGES[key].last
+    if (conf.staging_root / run_id / "run.json").exists():
+        state = load_state(conf, run_id)
+    else:
+        state = pin(store, conf, clock.now, run_id, FIRST, last, allow_incomplete=True)
+    return Night(conf, store, clock.now, state, open_engine(conf))
+
+
+def run_jobs(home: Path, key: str, engine: str) -> dict[str, float]:
+    """Seconds of each job; the engine's start is a step of its own."""
+    night = night_of(home, key, engine)
+    night.save()
+    try:
+        return timed(
+            {
+                "start": lambda: night.engine.spark,
+                "hours": lambda: hourly_counts.run(night),
+                "days": lambda: daily_counts.run(night),
+                "lists": lambda: top_lists.run(night),
+            }
+        )
+    finally:
+        night.engine.stop()
+
+
+def run_recount(home: Path, key: str, engine: str) -> dict[str, float]:
+    """Seconds of DuckDB's recount of what the engine staged; it must find no difference."""
+    night = night_of(home, key, engine)
+
+    def recount() -> None:
+        found = recount_differences(night)
+        assert not found, found
+
+    return timed({"recount": recount})
+
+
+def run_plain(home: Path, key: str, engine: str) -> dict[str, float]:
+    """Seconds of DuckDB's distinct, group-by and write; its counts must be those that the engine staged."""
+    night = night_of(home, key, engine)
+    duck = duckdb.connect(":memory:", config={"preserve_insertion_order": False})
+    duck.execute("set timezone = 'UTC'")
+    duck.execute("set temp_directory = $1", [str(home / "spill")])
+    files = night.store.files(tables.ITEM_EVENTS, night.pin.read_version, night.pin.first, night.pin.last)
+    duck.read_parquet(files, hive_partitioning=False).create_view("event_rows")
+    start, end = day_bounds(night.pin.first)[0], day_bounds(night.pin.last)[1]
+    for name, instant in (("start_us", start), ("end_us", end)):
+        duck.execute(f"set variable {name} = {to_micros(instant)}")
+    out = home / "plain.parquet"
+    steps = timed({"plain": lambda: duck.sql(PLAIN).write_parquet(str(out))})
+    columns = "day, item_id, count::bigint as count, event_count::bigint as event_count"
+    ours = duckdb.read_parquet(night.staged_files(tables.DAILY_COUNTS)).select(columns)
+    theirs = duckdb.read_parquet(str(out)).select(columns)
+    assert not ours.except_(theirs).limit(1).fetchall()
+    assert not theirs.except_(ours).limit(1).fetchall()
+    return steps
+
+
+WORK: dict[str, Callable[[Path, str, str], dict[str, float]]] = {
+    "jobs": run_jobs,
+    "plain": run_plain,
+    "recount": run_recount,
+}
+
+
+def timed(tasks: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Seconds of each task, one after the other."""
+    seconds = {}
+    for name, task in tasks.items():
+        began = time.perf_counter()
+        task()
+        seconds[name] = time.perf_counter() - began
+    return seconds
+
+
+def cost(work: str, home: Path, key: str, engine: str) -> Cost:
+    """One piece of work in a fresh process."""
+    words = ["-m", "bench.large_days", "--work", work, str(home), key, engine]
+    return watched([sys.executable, *words], home / work)
+
+
+def results(key: str, engine: str, costs: dict[str, Cost]) -> list[Result]:
+    """What was measured of a range, in the order of the page."""
+    what, jobs, plain = RANGES[key].name, costs["jobs"], costs["plain"]
+    has_target = engine == "sail" and key == "day"
+    seconds, memory = ("<= 60 s", "<= 10 GB") if has_target else ("", "")
+    to = "DuckDB's distinct, group-by and write"
+    found = [
+        Result(f"{what}, all jobs on {engine}", jobs.seconds, "s", to, jobs.seconds / plain.seconds, seconds, WHY),
+        *(Result(f"of these, {step}", took, "s") for step, took in jobs.steps.items()),
+        Result("peak memory of the jobs", jobs.peak_bytes / 1e9, "GB", to, jobs.peak_bytes / plain.peak_bytes, memory),
+        Result("processor time of the jobs", jobs.processor_seconds, "s"),
+    ]
+    for name, other in ((to, plain), ("DuckDB's recount", costs["recount"])):
+        found += [
+            Result(f"{what}, {name}", other.seconds, "s"),
+            Result(f"peak memory of {name}", other.peak_bytes / 1e9, "GB"),
+            Result(f"processor time of {name}", other.processor_seconds, "s"),
+        ]
+    return found
+
+
+def measure(folder: Path, key: str, engine: str) -> list[Result]:
+    """The jobs on one engine over one range, DuckDB's plain counts beside them, and the recount."""
+    home = home_of(folder, key)
+    shutil.rmtree(home / "staging", ignore_errors=True)
+    return results(key, engine, {work: cost(work, home, key, engine) for work in WORK})
+
+
+def run(folder: Path | None = None, engine: str = "sail") -> list[Result]:
+    """Both ranges on one engine, in a folder that may hold the lakes already."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as made:
+            return run(Path(made), engine)
+    return [result for key in RANGES for result in measure(folder, key, engine)]
+
+
+def main(words: list[str]) -> None:
+    """Measure and print; with `--work`, do the work that another process measures."""
+    if words[:1] == ["--work"]:
+        _, work, home, key, engine = words
+        print(json.dumps(WORK[work](Path(home), key, engine)))
+        return
+    engine, folder = (*words, "sail")[0], Path(words[1]) if words[1:] else None
+    show(run(folder, engine))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
