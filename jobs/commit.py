@@ -34,22 +34,17 @@ def commit(night: Night) -> None:
 
 def commit_tables(night: Night) -> None:
     """Replace the run's days in every derived table, where this run has not yet done so."""
-    for table in tables.DERIVED:
+    for table in night.tables:
         if not holds_our_commit(night, table):
-            night.store.replace(
-                table,
-                night.pin.first,
-                night.pin.last,
-                staged_rows(night, table),
-                night.pin.transaction(table),
-            )
+            span = night.span(table)
+            night.store.replace(table, *span, staged_rows(night, table), night.pin.transaction(table, span))
         crash_point(f"night.committed.{table.name}")
 
 
 def finish(night: Night) -> None:
     """Write the manifest of a run whose tables are all committed."""
     write_manifest(night)
-    crash_point("night.manifest")
+    crash_point(f"{'night' if night.pin.kind == 'items' else 'boards'}.manifest")
     night.state.step = "committed"
     night.save()
 
@@ -59,7 +54,7 @@ def holds_our_commit(night: Night, table: Table) -> bool:
 
     A claim fences the days off and changes no row, so it is no such commit: the replace takes it up.
     """
-    due = night.pin.transaction(table).versions
+    due = night.pin.transaction(table, night.span(table)).versions
     return night.store.transaction_versions(table, due) == due and any(
         commit.run_id == night.pin.run_id for commit in night.store.commits_after(table, -1)
     )
@@ -88,14 +83,12 @@ def write_manifest(night: Night) -> None:
         return
     row = {
         "run_id": pin.run_id,
+        "kind": pin.kind,
         "first_day": pin.first,
         "last_day": pin.last,
         "lake_version": pin.lake_version,
         "attempt": pin.attempt,
-        "table_versions": [
-            *((table.name, night.store.version(table)) for table in tables.DERIVED),
-            (tables.ITEM_EVENTS.name, pin.read_version),
-        ],
+        "table_versions": list(manifest_versions(night).items()),
         "days": [
             day.model_dump()
             | {
@@ -115,6 +108,16 @@ def write_manifest(night: Night) -> None:
     night.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
 
 
+def manifest_versions(night: Night) -> dict[str, int]:
+    """The manifest after this run: its tables as they are now, everything else as the manifest before had it."""
+    pin = night.pin
+    if pin.kind == "items":
+        events = {tables.ITEM_EVENTS.name: pin.read_version}
+    else:
+        events = {tables.SCORE_EVENTS.name: pin.read_version}
+    return newest_manifest_versions(night) | {table.name: night.store.version(table) for table in night.tables} | events
+
+
 def refuse_foreign_commits(night: Night) -> None:
     """Keep a half-committed night of somebody else out of the manifest.
 
@@ -123,11 +126,12 @@ def refuse_foreign_commits(night: Night) -> None:
     """
     known = {row["run_id"] for row in night.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
     versions = newest_manifest_versions(night)
-    for table in tables.DERIVED:
+    for table in night.tables:
+        ours = night.span(table)
         for found in night.store.commits_after(table, versions.get(table.name, -1)):
             if found.run_id is None or found.run_id in known or found.run_id == night.pin.run_id:
                 continue
-            if found.days and night.pin.first <= found.days[0] and found.days[1] <= night.pin.last:
+            if found.days and ours[0] <= found.days[0] and found.days[1] <= ours[1]:
                 continue  # ours replaces them
             first, last = found.days or ("unknown days", "unknown days")
             raise FenceRefusedError(

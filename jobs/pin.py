@@ -4,7 +4,8 @@ Reads   item_events, progress  newest versions; the log, and one column of the l
 Stages  nothing; the pin is kept in the run's state
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 import numpy as np
@@ -18,6 +19,7 @@ from daybreak.windows import EPOCH, day_bounds, days_between
 from jobs.runtime import ATTEMPT_BITS, ONE_DAY, DayPin, Pin, RunState, parameters_hash
 from lakehouse import tables
 from lakehouse.store import Store
+from lakehouse.tables import Table
 
 ROWS_MAX = 2**31 - 1
 """Rows of a day that keep every sum of weights (each at most 2^32) inside 63 bits."""
@@ -50,13 +52,13 @@ def is_complete(first_open: Mapping[tuple[str, int], date], day: date) -> bool:
     return bool(first_open) and all(open_day > day for open_day in first_open.values())
 
 
-def require_complete(store: Store, settings: Settings, first: date, last: date) -> None:
-    """Passes when all days are complete.
+def require_complete(store: Store, settings: Settings, first: date, last: date, kind: str = "items") -> None:
+    """Passes when all days are complete in the events of `kind`.
 
     Raises:
         InputIncompleteError: naming the first open day and the partition that holds it up.
     """
-    first_open = complete_through(store, settings)
+    first_open = complete_through(store, settings, kind)
     for day in days_between(first, last):
         if not is_complete(first_open, day):
             behind = [f"{source}[{partition}]" for (source, partition), d in first_open.items() if d <= day]
@@ -66,9 +68,11 @@ def require_complete(store: Store, settings: Settings, first: date, last: date) 
             )
 
 
-def lookback_rows(store: Store, version: int, first: date, last: date, lookback: timedelta) -> dict[date, int]:
+def lookback_rows(
+    store: Store, version: int, first: date, last: date, lookback: timedelta, events: Table = tables.ITEM_EVENTS
+) -> dict[date, int]:
     """Rows in the look-back slice at the end of each day from `first` to `last`."""
-    files = store.files(tables.ITEM_EVENTS, version, first, last)
+    files = store.files(events, version, first, last)
     counts: dict[date, int] = {}
     if not files:
         return counts
@@ -82,27 +86,27 @@ def lookback_rows(store: Store, version: int, first: date, last: date, lookback:
     return counts
 
 
-def content_version(store: Store, version: int) -> int:
+def content_version(store: Store, version: int, events: Table = tables.ITEM_EVENTS) -> int:
     """The newest version of the events up to `version` that changed rows; compaction and vacuum change none.
 
     A night after an optimize is thereby about the same events as the night before it.
     """
     for reach in (RECENT_COMMITS, version + 1):
-        for commit in reversed(store.commits_after(tables.ITEM_EVENTS, version - reach)):
+        for commit in reversed(store.commits_after(events, version - reach)):
             if commit.version <= version and not commit.operation.startswith(MAINTENANCE):
                 return commit.version
     return version
 
 
-def next_attempt(store: Store, lake_version: int, days: list[date]) -> int:
+def next_attempt(store: Store, lake_version: int, days: list[date], fenced: Table = tables.HOURLY_COUNTS) -> int:
     """The attempt number above every earlier run's of these days at this version of the events.
 
     Raises:
         FenceRefusedError: a run on a newer version has already committed one of the days.
     """
     attempt = 0
-    app_ids = {f"{tables.HOURLY_COUNTS.name}/{day}": day for day in days}
-    for app_id, last in store.transaction_versions(tables.HOURLY_COUNTS, app_ids).items():
+    app_ids = {f"{fenced.name}/{day}": day for day in days}
+    for app_id, last in store.transaction_versions(fenced, app_ids).items():
         day = app_ids[app_id]
         if last >> ATTEMPT_BITS > lake_version:
             raise FenceRefusedError(
@@ -135,22 +139,7 @@ def pin(
     if version < 0:
         raise InputIncompleteError(f"no item_events at {settings.lake_root}; take events in with: daybreak ingest FILE")
     named = content_version(store, version)
-    before = first - ONE_DAY if first > date.min else first
-    rows = store.row_counts(tables.ITEM_EVENTS, version, before, last)
-    slices = lookback_rows(store, version, before, last, settings.night.dedup_lookback)
-    first_open = complete_through(store, settings)
-    days = [
-        DayPin(
-            day=day,
-            rows=rows.get(day, 0),
-            lookback_rows=slices.get(day_before(day), 0),
-            previous_rows=rows.get(day_before(day), 0),
-            is_complete=is_complete(first_open, day),
-        )
-        for day in days_between(first, last)
-    ]
-    if largest := [day for day in days if day.rows > ROWS_MAX]:
-        raise CheckFailedError(f"{largest[0].day} has {largest[0].rows} rows, above {ROWS_MAX}; split it by source")
+    days = day_pins(store, settings, [(tables.ITEM_EVENTS, version)], first, last, "items")
     return RunState(
         pin=Pin(
             run_id=run_id,
@@ -164,6 +153,36 @@ def pin(
         started_at=clock(),
         parameters_hash=parameters_hash(settings),
     )
+
+
+def day_pins(
+    store: Store, settings: Settings, versions: Sequence[tuple[Table, int]], first: date, last: date, kind: str
+) -> list[DayPin]:
+    """What each day looks like in the events at these versions; several tables are added up.
+
+    Raises:
+        CheckFailedError: a day too large to be summed exactly.
+    """
+    before = first - ONE_DAY if first > date.min else first
+    rows: Counter[date] = Counter()
+    slices: Counter[date] = Counter()
+    for events, version in versions:
+        rows.update(store.row_counts(events, version, before, last))
+        slices.update(lookback_rows(store, version, before, last, settings.night.dedup_lookback, events))
+    first_open = complete_through(store, settings, kind)
+    days = [
+        DayPin(
+            day=day,
+            rows=rows[day],
+            lookback_rows=slices[day_before(day)],
+            previous_rows=rows[day_before(day)],
+            is_complete=is_complete(first_open, day),
+        )
+        for day in days_between(first, last)
+    ]
+    if largest := [day for day in days if day.rows > ROWS_MAX]:
+        raise CheckFailedError(f"{largest[0].day} has {largest[0].rows} rows, above {ROWS_MAX}; split it by source")
+    return days
 
 
 def day_before(day: date) -> date:

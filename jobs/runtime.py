@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from daybreak.clock import Clock
 from daybreak.errors import UsageError
 from daybreak.settings import Settings
+from daybreak.windows import days_between
 from lakehouse import tables
 from lakehouse.store import Store, Transaction
 from lakehouse.tables import Table
@@ -44,12 +45,15 @@ class Pin(BaseModel):
     """What a run is fixed to before it reads anything."""
 
     run_id: str
+    kind: Literal["items", "boards"] = "items"
     first: date
     last: date
     lake_version: int
     """The newest version of the events that changed rows: what names this run's input."""
     read_version: int
-    """The version that is read: the same rows, compacted since or not."""
+    """The version that is read: the same rows, compacted since or not. Of boards: of the score events."""
+    item_version: int = -1
+    """Of boards: the version of the item events that is read."""
     attempt: int
     days: list[DayPin]
 
@@ -58,11 +62,11 @@ class Pin(BaseModel):
         """Transaction version of the run's commits: newer events win, then newer attempts."""
         return (self.lake_version << ATTEMPT_BITS) + self.attempt
 
-    def transaction(self, table: Table) -> Transaction:
-        """The fence of a commit of the run's days to `table`, one id per day."""
-        return Transaction(
-            {f"{table.name}/{d.day}": self.fence for d in self.days}, self.run_id, (self.first, self.last)
-        )
+    def transaction(self, table: Table, span: tuple[date, date] | None = None) -> Transaction:
+        """The fence of a commit of the run's days, or those of `span`, to `table`: one id per day."""
+        first, last = span or (self.first, self.last)
+        days = days_between(first, last)
+        return Transaction({f"{table.name}/{day}": self.fence for day in days}, self.run_id, (first, last))
 
 
 class RunState(BaseModel):
@@ -71,6 +75,8 @@ class RunState(BaseModel):
     pin: Pin
     step: Literal["pinned", "derived", "checked", "committing", "committed", "abandoned", "done"] = "pinned"
     staged_rows: dict[str, int] = {}
+    spans: dict[str, tuple[date, date]] = {}
+    """First and last day that a table is replaced for, where these are not the run's own."""
     distinct: dict[date, int] = {}
     profile: str = "{}"
     checks: str = "[]"
@@ -91,6 +97,15 @@ class Night:
     @property
     def pin(self) -> Pin:
         return self.state.pin
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What the run derives and commits, in this order."""
+        return tables.DERIVED if self.pin.kind == "items" else tables.BOARD_TABLES
+
+    def span(self, table: Table) -> tuple[date, date]:
+        """The first and the last day that the run replaces in `table`."""
+        return self.state.spans.get(table.name, (self.pin.first, self.pin.last))
 
     @property
     def folder(self) -> Path:
