@@ -47,7 +47,11 @@ group by all
 """
 """The least that gives the days' counts: any copy of an event, no hours, no look-back."""
 
-WHY = ""
+WHY = (
+    "Profiled on 28 M events (processor seconds, two cores share them): keys of all events read and hashed 5.6, keys "
+    "that occur twice found 4.5, events of other keys counted 12.7 (8.6 of them without any deduplication), the rest "
+    "put in order and counted 7.9, parts merged 2.1. Ordering every event takes 58 for the same."
+)
 
 
 @dataclass(frozen=True)
