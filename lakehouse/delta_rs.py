@@ -65,6 +65,7 @@ class DeltaRsStore:
                 name=table.name,
                 description=table.comment,
                 configuration=self._properties,
+                raise_if_key_not_exists=False,
             )
 
     def exists(self, table: Table) -> bool:
@@ -214,7 +215,7 @@ class DeltaRsStore:
         """
         if not self.exists(table):
             return 0
-        self.keep_for_retention(table)
+        self.configure(table)
         with self._failing_as(table, "vacuumed"):
             return len(
                 self.writable(table).vacuum(
@@ -222,15 +223,15 @@ class DeltaRsStore:
                 )
             )
 
-    def keep_for_retention(self, table: Table) -> None:
-        """Make the table's own retention, which guards every vacuum of it, that of the settings."""
+    def configure(self, table: Table) -> None:
+        """Bring a table that was made under other settings to the properties of these."""
 
         def attempt(handle: DeltaTable) -> int:
             found = handle.metadata().configuration
-            changed = {name: kept for name, kept in self._properties.items() if found.get(name) != kept}
+            changed = {name: value for name, value in self._properties.items() if found.get(name) != value}
             if changed:
                 with self._failing_as(table, "altered"):
-                    handle.alter.set_table_properties(changed)
+                    handle.alter.set_table_properties(changed, raise_if_not_exists=False)
             return int(handle.version())
 
         self.until_no_conflict(table, attempt)
@@ -241,8 +242,13 @@ class DeltaRsStore:
 
     @property
     def _properties(self) -> dict[str, str]:
+        """Delta's own settings of every table; its retention guards each vacuum, whoever runs it."""
         kept = f"interval {self._kept_hours} hours"
-        return {"delta.logRetentionDuration": kept, "delta.deletedFileRetentionDuration": kept}
+        return {
+            "delta.logRetentionDuration": kept,
+            "delta.deletedFileRetentionDuration": kept,
+            "delta.writePartitionColumnsToParquet": "false",  # Spark would put `day` into files, delta-rs does not
+        }
 
     def writable(self, table: Table) -> DeltaTable:
         """A fresh handle of the table, made if need be, at a protocol that every engine reads."""

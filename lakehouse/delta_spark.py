@@ -26,7 +26,7 @@ from daybreak.windows import EPOCH
 from lakehouse.conform import Conformed, check_staged, nulls, other_days
 from lakehouse.delta_rs import DeltaRsStore
 from lakehouse.engine import Engine, StagedTable, first_line
-from lakehouse.fences import holds_fences, is_claimed, require_free, require_fresh, sequence_of
+from lakehouse.fences import is_claimed, require_free, require_fresh, sequence_of
 from lakehouse.store import Commit, CommitConflictError, Transaction, described, sequence_id
 from lakehouse.tables import Table, partition_filter
 
@@ -86,6 +86,7 @@ class DeltaSparkStore:
             check_staged(table, rows.files, days)
         else:
             rows = Conformed(table, rows, days).rows()
+        self._log.configure(table)
         replacing = _Replace(table, days, rows, transaction)
 
         def attempt(handle: "DeltaTable") -> int:
@@ -129,6 +130,7 @@ class DeltaSparkStore:
         """Compact the small files of these days; no row changes."""
         if not self.exists(table):
             return
+        self._log.configure(table)
 
         def attempt(handle: "DeltaTable") -> int:
             said = described(Transaction(run_id=run_id))
@@ -145,7 +147,7 @@ class DeltaSparkStore:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
         if not self.exists(table):
             return 0
-        self._log.keep_for_retention(table)  # Spark keeps to the table's own retention, whatever the statement says
+        self._log.configure(table)  # Spark keeps to the table's own retention, whatever the statement says
         before = self._file_count(table)
         with (
             self._failing_as(table, "vacuumed"),
@@ -265,8 +267,7 @@ class _Replace:
             FenceRefusedError: a newer run, or a twin of this one, came after the claim.
             StaleReadError: the rows derive from a state of the table that is gone.
         """
-        if not holds_fences(handle, self.transaction):
-            require_free(self.table, handle, self.transaction)
+        require_free(self.table, handle, self.transaction, or_ours=True)
         if self.transaction.run_id and self.transaction.versions and not is_claimed(handle, self.transaction):
             raise FenceRefusedError(
                 f"{self.table.name}: a twin of run {self.transaction.run_id} has replaced {self.days[0]} to "

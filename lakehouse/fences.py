@@ -18,15 +18,15 @@ def sequence_of(table: Table, handle: DeltaTable) -> int:
     return handle.transaction_version(sequence_id(table)) or 0
 
 
-def require_free(table: Table, handle: DeltaTable, transaction: Transaction) -> None:
-    """Passes when every transaction version is above what `handle` shows.
+def require_free(table: Table, handle: DeltaTable, transaction: Transaction, *, or_ours: bool = False) -> None:
+    """Passes when every transaction version is above what `handle` shows, or equal to it once we have claimed it.
 
     Raises:
         FenceRefusedError: naming the id, its recorded version and ours.
     """
     for app_id, version in transaction.versions.items():
         recorded = handle.transaction_version(app_id)
-        if recorded is not None and recorded >= version:
+        if recorded is not None and (recorded > version or (recorded == version and not or_ours)):
             raise FenceRefusedError(
                 f"{table.name}: {app_id} is at version {recorded}, so version {version} is refused; "
                 "a newer run's result stays"

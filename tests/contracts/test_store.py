@@ -3,27 +3,22 @@
 import os
 import threading
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stores import AT, ENGINE_INFO, ONE, RETENTION, THREE, TWO, content, daily, store_of
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
 from lakehouse import delta_rs
 from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.delta_spark import DeltaSparkStore
 from lakehouse.engine import StagedTable
 from lakehouse.store import Store, Transaction
 from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES
 
 pytestmark = pytest.mark.slow
-
-AT = datetime(2026, 3, 1, 9, 30, 0, 1, tzinfo=UTC)
-ONE, TWO, THREE = (date(2026, 3, day) for day in (1, 2, 3))
-ENGINE_INFO = {"delta_rs": "delta-rs:", "delta_spark": "Apache-Spark/"}
-RETENTION = timedelta(days=30)
 
 
 @pytest.fixture(params=list(ENGINE_INFO))
@@ -33,10 +28,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    root = tmp_path / "a lake é"
-    if kind == "delta_rs":
-        return DeltaRsStore(root, RETENTION)
-    return DeltaSparkStore(root, RETENTION, request.getfixturevalue("spark_engine"))
+    engine = request.getfixturevalue("spark_engine") if kind == "delta_spark" else None
+    return store_of(kind, tmp_path / "a lake é", engine)
 
 
 def replace(
@@ -62,19 +55,6 @@ def staged(folder: Path, *tables: pa.Table) -> StagedTable:
         pq.write_table(table, folder / f"part-{n}.parquet", version="2.6")
     files = tuple(str(file) for file in sorted(folder.iterdir()))
     return StagedTable(DAILY_COUNTS, folder, sum(table.num_rows for table in tables), files)
-
-
-def daily(*rows: tuple[date, str, int]) -> pa.Table:
-    fixed = {"event_count": 1, "first_occurred_at": AT, "last_occurred_at": AT, "is_complete": True}
-    return pa.Table.from_pylist(
-        [{"day": day, "item_id": item, "count": count} | fixed for day, item, count in rows],
-        schema=DAILY_COUNTS.schema,
-    )
-
-
-def content(store: Store, version: int | None = None) -> list[tuple[date, str, int]]:
-    rows = store.read(DAILY_COUNTS, version).to_pylist()
-    return sorted((row["day"], row["item_id"], row["count"]) for row in rows)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -236,7 +216,8 @@ def test_optimize_and_vacuum_change_no_row(store: Store) -> None:
     (compaction,) = store.commits_after(DAILY_COUNTS, kept)
     assert (compaction.operation, compaction.run_id) == ("OPTIMIZE", "opt")
     require_own_engine(store)
-    assert len(store.files(DAILY_COUNTS, newest, ONE, ONE)) == 1
+    (compacted,) = store.files(DAILY_COUNTS, newest, ONE, ONE)
+    assert "day" not in pq.read_schema(compacted).names
     assert len(store.files(DAILY_COUNTS, newest, TWO, TWO)) == 3
     folder = Path(store.files(DAILY_COUNTS, newest, ONE, ONE)[0]).parent
     young, old = folder / "part-young.parquet", folder / "part-old.parquet"
@@ -247,17 +228,11 @@ def test_optimize_and_vacuum_change_no_row(store: Store) -> None:
     assert content(store) == content(store, kept) == rows
 
 
-def test_the_retention_of_the_settings_guards_the_vacuum(
-    kind: str, store: Store, request: pytest.FixtureRequest
-) -> None:
+def test_the_retention_of_the_settings_guards_the_vacuum(store: Store, kind: str) -> None:
     store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
     left = store.path(DAILY_COUNTS) / "part-left.parquet"
     leave(left, RETENTION + timedelta(days=5))
-    longer = RETENTION + timedelta(days=10)
-    if kind == "delta_rs":
-        keeping: Store = DeltaRsStore(store.root, longer)
-    else:
-        keeping = DeltaSparkStore(store.root, longer, request.getfixturevalue("spark_engine"))
+    keeping = store_of(kind, store.root, getattr(store, "engine", None), RETENTION + timedelta(days=10))
     assert keeping.vacuum(DAILY_COUNTS) == 0
     assert left.exists()
     assert content(keeping) == [(ONE, "a", 1)]
@@ -272,6 +247,7 @@ def leave(file: Path, age: timedelta) -> None:
 def test_maps_and_structs_of_runs_round_trip(store: Store) -> None:
     row = {
         "run_id": "r",
+        "kind": "items",
         "first_day": ONE,
         "last_day": ONE,
         "lake_version": 3,
