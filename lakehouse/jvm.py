@@ -88,6 +88,12 @@ def hush() -> None:
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
     for logger in (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger")):
         logger.setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """py4j says on the root logger itself that a JVM has died."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def failure_in(log: Path, start: int) -> str | None:

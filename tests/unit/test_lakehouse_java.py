@@ -19,7 +19,7 @@ def fake(folder: Path, version: str, before: str = "") -> Path:
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
-        f"#!/bin/sh\n{before}echo "    java.home = {folder}" >&2\n"
+        f'#!/bin/sh\n{before}echo "    java.home = {folder}" >&2\n'
         f"echo '    java.specification.version = {version}' >&2\n"
     )
     java.chmod(0o755)
