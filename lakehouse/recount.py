@@ -24,7 +24,7 @@ EPOCH_DAY = date(1970, 1, 1)
 SHARES = 64
 SHOWN = 3
 BUCKET_ROWS = 50_000_000
-"""Events of a bucket. Each bucket reads the files anew; one of this size takes 2 to 3 GB."""
+"""Events of a bucket. Each reads the files anew; one of this size passes the limit below and spills some GB."""
 MEMORY_LIMIT = 4 * 2**30
 """Bytes that DuckDB may hold before it spills."""
 
