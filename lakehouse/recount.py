@@ -65,11 +65,11 @@ def differences(
     """
     share = None if rows < full_below else (last - EPOCH_DAY).days % SHARES
     buckets = max(1, -(-rows // bucket_rows))
-    with _connection(memory_limit, spill) as duck:
+    with connection(memory_limit, spill) as duck:
         try:
             _count(duck, event_files, first, last, lookback, depth, buckets)
             for table in DERIVED:
-                _relation(duck, table.name, staged.get(table.name, ()), table)
+                relation(duck, table.name, staged.get(table.name, ()), table)
             for view in ("staged_hourly", "staged_daily", "staged_lists"):
                 _run(duck, view)
             return [
@@ -81,18 +81,18 @@ def differences(
                 *_differences(duck, DERIVED[2], "lists", None),
             ]
         except duckdb.Error as error:
-            raise _failed(error) from error
+            raise failed(error) from error
 
 
 def minute_list(files: Sequence[str], bucket: Bucket, lookback: timedelta, k: int) -> MinuteList:
     """The exact list of one bucket, counted from the event files of its day and the day before."""
-    with _connection() as duck:
+    with connection() as duck:
         try:
-            _set(duck, start_us=to_micros(bucket.start), end_us=to_micros(bucket.end))
+            set_variables(duck, start_us=to_micros(bucket.start), end_us=to_micros(bucket.end))
             _winners(duck, files, bucket.day, bucket.day, lookback)
             found = _run(duck, "minute").fetchall()
         except duckdb.Error as error:
-            raise _failed(error) from error
+            raise failed(error) from error
     return MinuteList(
         entries=tuple((item, int(count)) for item, count, _ in found[:k]),
         population=len(found),
@@ -104,12 +104,12 @@ def minute_list(files: Sequence[str], bucket: Bucket, lookback: timedelta, k: in
 def _count(
     duck: Any, event_files: Sequence[str], first: date, last: date, lookback: timedelta, depth: int, buckets: int
 ) -> None:
-    _set(duck, depth=depth)
+    set_variables(duck, depth=depth)
     _winners(duck, event_files, first, last, lookback, buckets)
     steps = ["hourly", *["hourly_next"] * (buckets - 1)]
     _run(duck, "hours")
     for bucket, step in enumerate(steps):
-        _set(duck, bucket=bucket)
+        set_variables(duck, bucket=bucket)
         _run(duck, step)
     if buckets > 1:
         _run(duck, "hourly_merged")
@@ -118,8 +118,8 @@ def _count(
 
 
 def _winners(duck: Any, files: Sequence[str], first: date, last: date, lookback: timedelta, buckets: int = 1) -> None:
-    _relation(duck, "event_rows", files, ITEM_EVENTS)
-    _set(
+    relation(duck, "event_rows", files, ITEM_EVENTS)
+    set_variables(
         duck,
         first_day=(first - EPOCH_DAY).days,
         last_day=(last - EPOCH_DAY).days,
@@ -179,7 +179,8 @@ def _ints(values: tuple[object, ...] | None) -> str:
 
 
 @contextmanager
-def _connection(memory_limit: int = MEMORY_LIMIT, spill: Path | None = None) -> Iterator[Any]:
+def connection(memory_limit: int = MEMORY_LIMIT, spill: Path | None = None) -> Iterator[Any]:
+    """A DuckDB of its own, bounded; what it spills goes with it."""
     with TemporaryDirectory(prefix="recount-", dir=spill) as folder:
         config = {
             "preserve_insertion_order": False,
@@ -190,7 +191,8 @@ def _connection(memory_limit: int = MEMORY_LIMIT, spill: Path | None = None) -> 
             yield duck
 
 
-def _relation(duck: Any, name: str, files: Sequence[str], table: Table) -> None:
+def relation(duck: Any, name: str, files: Sequence[str], table: Table) -> None:
+    """A view of the files' rows; of none when there is no file."""
     if files:
         found = duck.read_parquet(list(files), hive_partitioning=False)
     else:
@@ -198,7 +200,8 @@ def _relation(duck: Any, name: str, files: Sequence[str], table: Table) -> None:
     found.create_view(name, replace=True)
 
 
-def _set(duck: Any, **variables: int) -> None:
+def set_variables(duck: Any, **variables: int) -> None:
+    """Set what the statements ask for by `getvariable`."""
     for name, value in variables.items():
         duck.execute(f"set variable {name} = {int(value)}")
 
@@ -212,5 +215,6 @@ def _statement(name: str) -> str:
     return dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])[name]
 
 
-def _failed(error: Exception) -> LakeFailedError:
+def failed(error: Exception) -> LakeFailedError:
+    """What a recount raises when DuckDB cannot do it."""
     return LakeFailedError(f"DuckDB's recount failed: {str(error).splitlines()[0]}; run the step again")
