@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daybreak import clock, settings
+from daybreak import boards, clock, settings
 from daybreak.errors import DaybreakError, UsageError
 from daybreak.events import Kind
 from daybreak.windows import Bucket, Window, bucket_at
 
 if TYPE_CHECKING:
     from daybreak.serving.lists import Lists, ServedList
-    from jobs.night import Place
+    from jobs.place import Place
     from lakehouse.delta_rs import DeltaRsStore
 
 app = typer.Typer(
@@ -334,12 +334,12 @@ def lists(conf: settings.Settings) -> "Lists":
 
 def night_place() -> "Place":
     """What a night works on."""
-    from jobs.night import Place
+    from jobs.place import Place
     from lakehouse.engines import open_engine, open_store
 
     conf = settings.load()
     engine = open_engine(conf)
-    return Place(conf, open_store(conf, engine), lists(conf), clock.now, engine)
+    return Place(conf, open_store(conf, engine), lists(conf), clock.now, engine, boards.load(conf.boards_folder))
 
 
 def served_list(conf: settings.Settings, bucket: Bucket, k: int) -> "ServedList":

@@ -25,8 +25,15 @@ POINTS = (
     "publish.pointer",
     "night.published",
     "night.corrections",
+    "boards.derived",
+    "night.committed.player_days",
+    "night.committed.board_snapshots",
+    "night.committed.board_histograms",
+    "boards.manifest",
+    "boards.publications",
     "board.staged",
     "board.swapped",
+    "boards.published",
 )
 """Every name, in the order in which a run passes them."""
 

@@ -16,11 +16,11 @@ PLAYER = (*PERIOD, "player_id")
 
 
 def in_periods(days: DataFrame, calendar: DataFrame) -> DataFrame:
-    """Each row of player_days once for each period that it lies in; `day` becomes the period's as-of day.
+    """Each row of player_days (without `day`) once for each period that it lies in, under the period's as-of day.
 
     `calendar` has (board, season, on_day, period, day, period_end): which day belongs to which period.
     """
-    return days.withColumnRenamed("day", "on_day").join(calendar, ["board", "season", "on_day"])
+    return days.join(calendar, ["board", "season", "on_day"])
 
 
 def without_banned(days: DataFrame, bans: DataFrame | None) -> DataFrame:
@@ -50,8 +50,10 @@ def merge_sums(days: DataFrame) -> DataFrame:
         F.max("changed_at").alias("changed_at"),
         F.min("first_at").alias("first_at"),
     )
-    return merged.withColumn("points", F.col("points").cast("decimal(28,4)")).withColumn(
-        "reached_at", F.coalesce("changed_at", "first_at")
+    return (
+        merged.withColumn("points", F.col("points").cast("decimal(28,4)"))
+        .withColumn("reached_at", F.coalesce("changed_at", "first_at"))
+        .drop("changed_at", "first_at")
     )
 
 

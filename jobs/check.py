@@ -5,6 +5,7 @@ event files themselves, and the breaker that compares the day's size with the la
 """
 
 import json
+from collections.abc import Sequence
 from datetime import date
 
 import pyarrow.compute as pc
@@ -34,6 +35,15 @@ def check(night: Night) -> None:
     failures = [result.message for result in results if not result.passed]
     failures += breaker(night)
     failures += recount_differences(night)
+    refuse(night, failures)
+
+
+def refuse(night: Night, failures: Sequence[str]) -> None:
+    """Passes a run without failures on as checked.
+
+    Raises:
+        CheckFailedError: there are failures; the staging is kept for a look.
+    """
     night.save()
     if failures:
         shown = "; ".join(failures[:5]) + (f"; and {len(failures) - 5} more" if len(failures) > 5 else "")

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.engine import StagedTable
+from lakehouse.literals import day_literal
 
 
 def count_items(hourly: DataFrame) -> DataFrame:
@@ -29,7 +30,7 @@ def count_items(hourly: DataFrame) -> DataFrame:
 
 def daily_counts(hourly: DataFrame, incomplete: Sequence[date]) -> DataFrame:
     """The days' whole table, in schema order; `incomplete` names the days counted before all had arrived."""
-    is_complete = ~F.col("day").isin(*incomplete) if incomplete else F.lit(True)
+    is_complete = ~F.col("day").isin(*map(day_literal, incomplete)) if incomplete else F.lit(True)
     return tables.DAILY_COUNTS.conform(hourly.transform(count_items).withColumn("is_complete", is_complete))
 
 

@@ -1,21 +1,18 @@
 """The order of a night. Each step can be run alone with `--run-id`, so a scheduler retries a step, not a night.
 
-complete, pin, derive, check, commit, capture, publish, report, optimize: until `commit` nothing that anybody
+complete, pin, derive, check, commit, capture, publish, report, boards, optimize: until `commit` nothing that anybody
 reads has changed; from its manifest on analysts see the day, from `publish` on Redis serves it.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
-from daybreak.clock import Clock
 from daybreak.crashpoints import crash_point
-from daybreak.errors import CheckFailedError, UsageError
+from daybreak.errors import CheckFailedError, DaybreakError, UsageError
 from daybreak.serving.lease import Lease
-from daybreak.serving.lists import Lists
-from daybreak.settings import Settings
 from jobs import (
     capture,
     check,
@@ -28,33 +25,13 @@ from jobs import (
     report,
     top_lists,
 )
+from jobs.board_night import board_night
 from jobs.pin import pin, require_complete
-from jobs.runtime import Night, RunState, load_state
-from lakehouse.engine import Engine
-from lakehouse.store import Store
+from jobs.place import Place
+from jobs.runtime import Night, load_state
+from lakehouse import tables
 
-STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "optimize")
-
-
-@dataclass(frozen=True)
-class Place:
-    """What every night works on; ends its engine, which starts on first use, when it is left."""
-
-    settings: Settings
-    store: Store
-    lists: Lists
-    clock: Clock
-    engine: Engine
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.engine.stop()
-
-    def night(self, state: RunState) -> Night:
-        """The night of a run, on this place."""
-        return Night(self.settings, self.store, self.clock, state, self.engine)
+STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
 
 
 @dataclass(frozen=True)
@@ -64,12 +41,16 @@ class Summary:
     run_id: str
     first: date
     last: date
-    lake_version: int
-    rows: int
-    distinct: int
-    duplicate: int
-    generations: dict[str, int]
-    corrections: int
+    lake_version: int = -1
+    rows: int = 0
+    distinct: int = 0
+    duplicate: int = 0
+    generations: dict[str, int] = field(default_factory=dict)
+    corrections: int = 0
+    boards: int = 0
+    """How many boards in a period were ranked."""
+    board_version: int = -1
+    """The version of the events that the boards were ranked from."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"first": str(self.first), "last": str(self.last)}
@@ -84,42 +65,77 @@ def new_run_id(first: date, last: date) -> str:
 def nightly(
     place: Place, first: date, last: date, *, allow_incomplete: bool = False, progress: Callable[[str], None]
 ) -> Summary:
-    """One whole night over the days `first` to `last`, under the lease.
+    """One whole night over the days `first` to `last`, under the lease: the items, then the boards.
+
+    A failure in the boards is raised when all else is done: the lists of items are published by then. A lake
+    that never had an event of an item has no items to correct.
 
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
     run_id = new_run_id(first, last)
-    with lease(place, run_id) as held:
-        progress("pin")
-        state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-        night = place.night(state)
-        night.save()
-        crash_point("night.pinned")
-        outcome: dict[str, Any] = {}
-        unpublished: CheckFailedError | None = None
-        for step in STEPS[2:]:
-            progress(step)
+    with place.lease(run_id) as held:
+        done = Summary(run_id, first, last)
+        failure: DaybreakError | None = None
+        if place.store.version(tables.ITEM_EVENTS) >= 0 or not place.boards.boards:
+            done, failure = item_night(place, run_id, first, last, allow_incomplete, held, progress)
+        if place.boards.boards:
+            progress("boards")
             held.check()
             try:
-                outcome[step] = run_loaded_step(place, night, step)
-            except CheckFailedError as error:
-                if step != "publish":
-                    raise
-                unpublished = error
-        if unpublished:
-            raise unpublished
-    return Summary(
+                boards = board_night(place, run_id, first, last, allow_incomplete=allow_incomplete)
+                done = replace(done, boards=len(boards.run.ranked), board_version=boards.night.pin.lake_version)
+                optimize.compact(boards.night)
+            except DaybreakError as error:
+                failure = failure or error
+        if failure:
+            raise failure
+    return done
+
+
+def item_night(
+    place: Place,
+    run_id: str,
+    first: date,
+    last: date,
+    allow_incomplete: bool,
+    held: Lease,
+    progress: Callable[[str], None],
+) -> tuple[Summary, CheckFailedError | None]:
+    """The steps of the items, and what kept a list from being published, if anything did."""
+    progress("pin")
+    state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
+    night = place.night(state)
+    night.save()
+    crash_point("night.pinned")
+    outcome: dict[str, Any] = {}
+    unpublished: CheckFailedError | None = None
+    for step in STEPS[2:]:
+        if step == "boards":
+            continue
+        progress(step)
+        held.check()
+        try:
+            outcome[step] = run_loaded_step(place, night, step)
+        except CheckFailedError as error:
+            if step != "publish":
+                raise
+            unpublished = error
+    rows = sum(day.rows for day in state.pin.days)
+    distinct = sum(state.distinct.values())
+    generations = {str(day): generation for day, generation in (outcome.get("publish") or {}).items()}
+    done = Summary(
         run_id=run_id,
         first=first,
         last=last,
         lake_version=state.pin.lake_version,
-        rows=sum(day.rows for day in state.pin.days),
-        distinct=sum(state.distinct.values()),
-        duplicate=sum(day.rows for day in state.pin.days) - sum(state.distinct.values()),
-        generations={str(day): generation for day, generation in (outcome["publish"] or {}).items()},
+        rows=rows,
+        distinct=distinct,
+        duplicate=rows - distinct,
+        generations=generations,
         corrections=outcome["report"],
     )
+    return done, unpublished
 
 
 def run_step(
@@ -139,8 +155,17 @@ def run_step(
             return require_complete(place.store, place.settings, first, last)
         state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
         return place.night(state).save()
-    with lease(place, run_id):
+    with place.lease(run_id):
+        if step == "boards":
+            days = (first, last) if first and last else run_days(place, run_id)
+            return board_night(place, run_id, *days, allow_incomplete=allow_incomplete)
         return run_loaded_step(place, place.night(load_state(place.settings, run_id)), step)
+
+
+def run_days(place: Place, run_id: str) -> tuple[date, date]:
+    """The first and the last day of a run that was pinned."""
+    pinned = load_state(place.settings, run_id).pin
+    return pinned.first, pinned.last
 
 
 def run_loaded_step(place: Place, night: Night, step: str) -> Any:
@@ -194,8 +219,3 @@ def require_step(night: Night, step: str) -> None:
         raise UsageError(
             f"run {night.pin.run_id} is {night.state.step}; {step} needs it {order[needed]}: run the step before it"
         )
-
-
-def lease(place: Place, run_id: str) -> Lease:
-    """The lease that lets one night run at a time; renewed while it is held."""
-    return Lease(place.lists.client, "night", run_id, place.settings.night.lease)

@@ -15,16 +15,22 @@ FILES_PER_DAY = 4
 
 def optimize(night: Night) -> None:
     """Compact, vacuum and clear."""
+    compact(night)
+    night.state.step = "done"
+    night.save()
+    clear_staging(night)
+
+
+def compact(night: Night) -> None:
+    """Compact the run's days where they have grown many files, and vacuum those tables."""
     days = len(night.pin.days)
-    for table in (tables.ITEM_EVENTS, *tables.DERIVED):
+    events = tables.ITEM_EVENTS if night.pin.kind == "items" else tables.SCORE_EVENTS
+    for table in (events, *night.tables):
         version = night.store.version(table)
         files = night.store.files(table, version, night.pin.first, night.pin.last)
         if len(files) > FILES_PER_DAY * days:
             night.store.optimize(table, night.pin.first, night.pin.last, night.pin.run_id)
             night.store.vacuum(table)
-    night.state.step = "done"
-    night.save()
-    clear_staging(night)
 
 
 def clear_staging(night: Night) -> list[str]:

@@ -98,14 +98,14 @@ def content_version(store: Store, version: int, events: Table = tables.ITEM_EVEN
     return version
 
 
-def next_attempt(store: Store, lake_version: int, days: list[date], fenced: Table = tables.HOURLY_COUNTS) -> int:
+def next_attempt(store: Store, lake_version: int, days: tuple[date, date], fenced: Table = tables.HOURLY_COUNTS) -> int:
     """The attempt number above every earlier run's of these days at this version of the events.
 
     Raises:
         FenceRefusedError: a run on a newer version has already committed one of the days.
     """
     attempt = 0
-    app_ids = {f"{fenced.name}/{day}": day for day in days}
+    app_ids = {f"{fenced.name}/{day}": day for day in days_between(*days)}
     for app_id, last in store.transaction_versions(fenced, app_ids).items():
         day = app_ids[app_id]
         if last >> ATTEMPT_BITS > lake_version:
@@ -147,7 +147,7 @@ def pin(
             last=last,
             lake_version=named,
             read_version=version,
-            attempt=next_attempt(store, named, [day.day for day in days]),
+            attempt=next_attempt(store, named, (first, last)),
             days=days,
         ),
         started_at=clock(),

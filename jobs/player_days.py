@@ -144,4 +144,4 @@ def player_days(scored: DataFrame, board: Board, labels: Iterable[str], voided: 
             found = best_of(events, board.sign).withColumns(without_last())
         case "latest":
             found = latest_of(events)
-    return tables.PLAYER_DAYS.conform(found)
+    return tables.PLAYER_DAYS.conform(found.withColumn("on_day", F.col("day")))

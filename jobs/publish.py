@@ -133,6 +133,8 @@ def allot_generations(night: Night, contents: Sequence[DayContent], as_of: datet
     """The generation of each day: kept while its content is equal, else one above the last, recorded first."""
     newest: dict[date, tuple[int, str]] = {}
     for row in night.store.read(tables.PUBLICATIONS, days=[content.day for content in contents]).to_pylist():
+        if row["board"] is not None:
+            continue
         newest[row["day"]] = max(newest.get(row["day"], (0, "")), (row["generation"], row["content_hash"]))
     changed = [c for c in contents if newest.get(c.day, (0, ""))[1] != c.content_hash]
     generations = {c.day: newest.get(c.day, (0, ""))[0] + (c in changed) for c in contents}

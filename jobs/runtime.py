@@ -4,7 +4,8 @@ A run's state lies beside its staging in `run.json`, so that each step can be ru
 """
 
 import hashlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from importlib.metadata import version
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lakehouse.engine import Engine, StagedTable
 
 ATTEMPT_BITS = 16
+FILES_AT_ONCE = 4000
 ONE_DAY = timedelta(days=1)
 
 
@@ -113,9 +115,28 @@ class Night:
 
     def pinned_events(self) -> "DataFrame":
         """Item events of the days and of the day before the first, from the pinned version's own files."""
+        return self.events_at(tables.ITEM_EVENTS, self.pin.read_version)
+
+    def events_at(self, events: Table, version: int) -> "DataFrame":
+        """Events of the days and of the day before the first, from the files of that version."""
         first = self.pin.first - ONE_DAY if self.pin.first > date.min else self.pin.first
-        files = self.store.files(tables.ITEM_EVENTS, self.pin.read_version, first, self.pin.last)
-        return self.engine.read(files, tables.ITEM_EVENTS.schema)
+        files = self.store.files(events, version, first, self.pin.last) if version >= 0 else []
+        return self.gathered(files, events)
+
+    def gathered(self, files: Sequence[str], table: Table) -> "DataFrame":
+        """The rows of these files, columns as in `table`.
+
+        More than FILES_AT_ONCE of them are first copied into few: Sail opens every file of a scan at once.
+        """
+        if len(files) <= FILES_AT_ONCE:
+            return self.engine.read(files, table.schema)
+        folder = self.folder / f"gathered.{table.name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        copies: list[str] = []
+        for start in range(0, len(files), FILES_AT_ONCE):
+            rows = self.engine.read(files[start : start + FILES_AT_ONCE], table.schema)
+            copies += self.engine.stage(rows, table, folder / str(start)).files
+        return self.engine.read(copies, table.schema)
 
     def staged_files(self, table: Table) -> list[str]:
         """The Parquet files that this run staged for `table`; none when it staged no row."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.tables import TABLES, TOP_LISTS, Table
+from lakehouse.tables import TABLES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,7 +95,7 @@ def _bounds(
 ) -> tuple[dict[str, int], dict[str, int]]:
     equal = {f"nulls_{name}": 0 for name in table.required}
     equal |= {"rows": staged, "distinct_grains": staged}
-    if table is not TOP_LISTS:
+    if table.name in ("hourly_counts", "daily_counts"):
         if "total_event_count" in found:
             equal["total_event_count"] = events
         if "total_count" in found and weight is not None:

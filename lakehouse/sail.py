@@ -28,16 +28,21 @@ START_SECONDS = 30.0
 SESSION_SECONDS = 7 * 86_400
 
 CHILD = """
-import ctypes, os, runpy, signal, sys
+import ctypes, os, resource, runpy, signal, sys
 parent = int(sys.argv[1])
 if sys.platform == "linux":
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 if os.getppid() != parent:
     sys.exit("the parent is gone")
 sys.argv[:] = ["pysail", *sys.argv[2:]]
 runpy.run_module("pysail", run_name="__main__", alter_sys=True)
 """
-"""Asks for its own death with the parent's before Sail starts; the parent may have died by then."""
+"""Asks for its own death with the parent's before Sail starts; the parent may have died by then.
+
+Takes all the open files it may have: Sail opens every file of a scan at once, and a long history is one a day.
+"""
 
 
 class SailEngine(Engine):

@@ -263,10 +263,16 @@ PUBLICATIONS = Table(
             _f("lake_version", pa.int64()),
             _f("action", pa.string()),
             _f("published_at", INSTANT),
+            _f("board", pa.string(), True),
+            _f("period", pa.string(), True),
         ]
     ),
-    ("day", "generation"),
-    {"action": "publish or rollback"},
+    ("day", "board", "period", "generation"),
+    {
+        "action": "publish or rollback",
+        "board": "null for the lists of items",
+        "period": "null for the lists of items, else the board's period; `day` is then the day it is as of",
+    },
 )
 
 RUN_DAY = pa.struct(
@@ -319,6 +325,7 @@ _STANDING = [
     _f("rank", pa.int64()),
     _f("population", pa.int64()),
 ]
+AS_OF = _f("as_of", pa.date32())
 PERIOD_COMMENTS = {
     "period": "2026-03-01, 2026-W28, 2026, all_time or a season's name",
     "position": "1 to N without gaps, by points, the board's tie-breaks, then player_id (UTF-8 bytes)",
@@ -345,6 +352,7 @@ PLAYER_DAYS = Table(
             _f("last_partition", pa.int32(), True),
             _f("last_offset", pa.int64(), True),
             _f("last_occurred_at", INSTANT, True),
+            _f("on_day", pa.date32()),
         ]
     ),
     ("day", "board", "season", "player_id"),
@@ -352,6 +360,7 @@ PLAYER_DAYS = Table(
         "season": "label that the events carry; empty: all events of the board",
         "points": "sum, best or latest, as the board says",
         "changed_at": "sum: last event with points, null if none; best: first time of the best; latest: its time",
+        "on_day": "the same as `day`, inside the files: many days are then one plain read on every engine",
         "last_offset": "with last_*: order key of the latest event; null on boards that are not `latest`",
     },
     {"event_count": 1},
@@ -360,18 +369,22 @@ PLAYER_DAYS = Table(
 BOARD_SNAPSHOTS = Table(
     "board_snapshots",
     "The first players of every board period, as of the end of `day`.",
-    pa.schema([*_BOARD, _f("position", pa.int64()), _f("player_id", pa.string()), *_STANDING]),
+    pa.schema([*_BOARD, _f("position", pa.int64()), _f("player_id", pa.string()), *_STANDING, AS_OF]),
     ("day", "board", "period", "position"),
-    PERIOD_COMMENTS | {"day": "as of the end of this day"},
+    PERIOD_COMMENTS | {"day": "as of the end of this day", "as_of": "the same as `day`, inside the files"},
     {"position": 1, "rank": 1, "population": 1, "event_count": 1},
 )
 
 BOARD_HISTOGRAMS = Table(
     "board_histograms",
     "How many players have how many points in every board period, as of the end of `day`: all players.",
-    pa.schema([*_BOARD, _f("points", TOTAL), _f("players", pa.int64())]),
+    pa.schema([*_BOARD, _f("points", TOTAL), _f("players", pa.int64()), AS_OF]),
     ("day", "board", "period", "points"),
-    {"day": "as of the end of this day", "period": PERIOD_COMMENTS["period"]},
+    {
+        "day": "as of the end of this day",
+        "as_of": "the same as `day`, inside the files",
+        "period": PERIOD_COMMENTS["period"],
+    },
     {"players": 1},
 )
 

@@ -7,6 +7,8 @@ from lakehouse.engine import Engine
 from lakehouse.engines import open_engine
 
 NAMES = ("sail", "spark")
+MAKERS = {"sail": "delta-rs", "spark": "Apache-Spark"}
+"""How the commits of each engine's store name who made them."""
 
 
 def started(name: str, home: Path) -> Engine:

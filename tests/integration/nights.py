@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from daybreak import clock
+from daybreak import boards, clock
 from daybreak.events import Kind
 from daybreak.serving.lists import Lists
 from daybreak.serving.server import connect
 from daybreak.settings import Settings
 from jobs.ingest import declare_complete, ingest_file
-from jobs.night import Place, Summary, nightly
+from jobs.night import Summary, nightly
+from jobs.place import Place
+from lakehouse import tables
 from lakehouse.engine import Engine
 from lakehouse.engines import open_engine, open_store
 
@@ -45,9 +47,19 @@ class World:
 
     def __init__(self, home: Path, engine: Engine | None = None, **overrides: object) -> None:
         self.home = home
+        self.environ = {"DAYBREAK_HOME": str(home)}
+        if engine:
+            overrides |= {"engine": engine.name}
+            self.environ |= {"DAYBREAK_ENGINE": engine.name, "DAYBREAK_SPARK__MASTER": "local[2]"}
         self.settings = Settings.model_validate({"home": home} | overrides)
         self.engine = engine or open_engine(self.settings)
         self.store = open_store(self.settings, self.engine)
+        self.boards = boards.load(self.settings.boards_folder)
+        self.environ["DAYBREAK_BOARDS_FOLDER"] = str(self.settings.boards_folder)
+
+    def beside(self, home: Path | None = None, **overrides: object) -> "World":
+        """A world on the same engine, with other settings or in another home."""
+        return World(home or self.home, self.engine, **overrides)
 
     @property
     def lists(self) -> Lists:
@@ -55,7 +67,7 @@ class World:
 
     @property
     def place(self) -> Place:
-        return Place(self.settings, self.store, self.lists, clock.now, self.engine)
+        return Place(self.settings, self.store, self.lists, clock.now, self.engine, self.boards)
 
     def file(self, name: str, events: Iterable[Mapping[str, object]]) -> Path:
         path = self.home / name
@@ -86,7 +98,7 @@ class World:
     def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "daybreak.cli", *words],
-            env=os.environ | {"DAYBREAK_HOME": str(self.home)} | environ,
+            env=os.environ | self.environ | environ,
             cwd=Path(__file__).parents[2],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -99,6 +111,11 @@ class World:
         out, err = process.communicate(timeout=120)
         assert process.returncode == code, f"{words}: exit {process.returncode}\n{out}\n{err}"
         return out, err
+
+    def makers(self) -> set[str]:
+        """The engines that committed what is in the derived tables, as their commits say."""
+        found = [commit for table in tables.DERIVED for commit in self.store.commits_after(table, -1)]
+        return {commit.engine.partition("/")[0].partition(":")[0] for commit in found if commit.run_id}
 
     def served(self, day: date) -> dict[str, tuple[tuple[str, int], ...]]:
         """Every list of a day that Redis serves, minutes left out."""

@@ -2,20 +2,34 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from engines import MAKERS, NAMES, Engines
 from nights import D1, D2, D3, World, event, some_days
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncompleteError
+from daybreak.serving.server import EmbeddedServer
 from daybreak.windows import bucket_of_label
 from jobs.night import new_run_id, run_step
 from jobs.status import stale_days
 from lakehouse import analyst, tables
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=NAMES)
+def world(request: pytest.FixtureRequest, tmp_path: Path, engines: Engines) -> Iterator[World]:
+    """A world on each engine; whatever was committed in it, that engine committed."""
+    home = tmp_path / "home"
+    home.mkdir()
+    made = World(home, engines[request.param])
+    yield made
+    assert made.makers() <= {MAKERS[request.param]}
+    EmbeddedServer(home).stop()
 
 
 def exact(events: Iterable[dict[str, object]], day: date) -> Counter[str]:
@@ -58,7 +72,7 @@ def test_what_is_served_after_the_night_is_the_oracle(world: World):
 def test_a_range_equals_its_days_one_by_one(world: World, tmp_path):
     world.ingest("events.jsonl", some_days(), through=D3)
     world.night(D1, D3)
-    other = World(tmp_path / "other")
+    other = world.beside(tmp_path / "other")
     other.ingest("events.jsonl", some_days(), through=D3)
     try:
         for day in (D3, D1, D2):
@@ -150,7 +164,7 @@ def test_optimize_makes_no_day_stale(world: World):
 def test_copies_on_both_sides_of_midnight_count_once_in_either_order(world: World, tmp_path):
     pair = [event("x", "a", f"{D1}T23:59"), event("x", "a", f"{D2}T00:01"), event("y", "b", f"{D2}T00:01")]
     for n, order in enumerate((pair, pair[::-1])):
-        each = World(tmp_path / str(n))
+        each = world.beside(tmp_path / str(n))
         try:
             for i, one in enumerate(order):
                 each.ingest(f"{i}.jsonl", [one], through=D2)
@@ -218,7 +232,7 @@ def test_steps_run_alone_and_again_equal_one_night(world: World):
 
 
 def test_a_day_ten_times_smaller_than_the_one_before_stops_the_night(world: World):
-    careful = World(world.home, night={"breaker_min_rows": 100})
+    careful = world.beside(night={"breaker_min_rows": 100})
     careful.ingest("events.jsonl", [*some_days()[:400], *some_days()[400:430]], through=D3)
     with pytest.raises(CheckFailedError, match="2026-03-02 has 30 rows, the day before 400"):
         careful.night(D2)
@@ -227,7 +241,7 @@ def test_a_day_ten_times_smaller_than_the_one_before_stops_the_night(world: Worl
 
 
 def test_staging_of_finished_runs_is_removed_after_its_time(world: World):
-    hasty = World(world.home, lake={"staging_keep": "0s"})
+    hasty = world.beside(lake={"staging_keep": "0s"})
     hasty.ingest("events.jsonl", some_days(), through=D3)
     first, second = hasty.night(D1), hasty.night(D2)
     left = [folder.name for folder in world.settings.staging_root.iterdir()]

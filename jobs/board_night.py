@@ -1,0 +1,73 @@
+"""The boards' part of a night: pin, derive, check, commit, publish; one step, which is repeated as a whole."""
+
+import json
+from collections.abc import Iterable
+from datetime import date
+
+from daybreak.crashpoints import crash_point
+from jobs import board_publish, commit
+from jobs.board_run import Ranked, pin_boards
+from jobs.boards import BoardNight
+from jobs.check import refuse
+from jobs.place import Place
+from lakehouse import checks
+
+
+def board_night(
+    place: Place,
+    run_id: str,
+    first: date,
+    last: date,
+    *,
+    allow_incomplete: bool = False,
+    also: Iterable[Ranked] = (),
+) -> BoardNight:
+    """Correct the days on every board, and rank the periods that hold one of them, and `also` those named.
+
+    The caller holds the lease. Incomplete days are committed and leave Redis alone.
+
+    Raises:
+        InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
+    """
+    run = pin_boards(
+        place.store,
+        place.settings,
+        place.clock,
+        place.boards,
+        f"{run_id}.boards",
+        first,
+        last,
+        allow_incomplete=allow_incomplete,
+        also=also,
+    )
+    night = place.night(run.state)
+    night.save()
+    checks.start_import()
+    boards = BoardNight(night, place.boards, run)
+    boards.derive()
+    crash_point("boards.derived")
+    check(boards)
+    commit.finish_others(night)
+    commit.commit(night)
+    if all(day.is_complete for day in night.pin.days):
+        board_publish.publish(boards, place.board_lists)
+        crash_point("boards.published")
+    night.state.step = "done"
+    night.save()
+    return boards
+
+
+def check(boards: BoardNight) -> None:
+    """Passes when all that was staged holds.
+
+    Raises:
+        CheckFailedError: naming each check that failed; the staging is kept for a look.
+    """
+    night = boards.night
+    with night.engine.failing_as("the profile of the staged boards"):
+        profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in night.tables}
+    night.state.profile = json.dumps(profiles, default=str)
+    results = checks.validate(profiles, staged_rows=night.state.staged_rows, event_total=0)
+    night.state.checks = json.dumps([result.as_dict() for result in results])
+    failures = [result.message for result in results if not result.passed]
+    refuse(night, failures)
