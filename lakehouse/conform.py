@@ -110,13 +110,13 @@ def nulls(table: Table, column: str, where: str) -> CheckFailedError:
 
 
 def _check_values(table: Table, opened: pq.ParquetFile, days: tuple[date, date]) -> None:
-    names = opened.schema_arrow.names
     for number in range(opened.num_row_groups):
         group = opened.metadata.row_group(number)
+        leaves = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
         for field in table.schema:
             if field.nullable or pa.types.is_nested(field.type):
                 continue
-            told = group.column(names.index(field.name)).statistics  # staged tables are flat: one leaf a column
+            told = leaves[field.name].statistics
             if told is not None and told.has_null_count and (told.has_min_max or field.name != "day"):
                 null_count = told.null_count
                 values = pa.array([told.min, told.max], pa.date32()) if field.name == "day" else None

@@ -24,13 +24,18 @@ def require_free(table: Table, handle: DeltaTable, transaction: Transaction, *, 
     Raises:
         FenceRefusedError: naming the id, its recorded version and ours.
     """
-    for app_id, version in transaction.versions.items():
-        recorded = handle.transaction_version(app_id)
-        if recorded is not None and (recorded > version or (recorded == version and not or_ours)):
-            raise FenceRefusedError(
-                f"{table.name}: {app_id} is at version {recorded}, so version {version} is refused; "
-                "a newer run's result stays"
-            )
+    recorded = {app_id: handle.transaction_version(app_id) for app_id in transaction.versions}
+    ahead = {
+        app_id: found - version
+        for app_id, version in transaction.versions.items()
+        if (found := recorded[app_id]) is not None and (found > version or (found == version and not or_ours))
+    }
+    if ahead:
+        app_id = max(ahead, key=lambda each: ahead[each])
+        raise FenceRefusedError(
+            f"{table.name}: {app_id} is at version {recorded[app_id]}, so version {transaction.versions[app_id]} is "
+            "refused; a newer run's result stays"
+        )
 
 
 def require_fresh(table: Table, handle: DeltaTable, sequence: int | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,7 @@ from engines import Engines
 from stores import ENGINE_INFO, ONE, THREE, TWO, store_of
 
 from lakehouse.store import Store, Transaction
-from lakehouse.tables import CORRECTIONS, DAILY_COUNTS, DERIVED, Table, partition_filter
+from lakehouse.tables import BOARD_TABLES, CORRECTIONS, DAILY_COUNTS, DERIVED, Table, partition_filter
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +32,16 @@ def value(kind: pa.DataType, n: int) -> object:
         return NASTY[n % len(NASTY)]
     if pa.types.is_timestamp(kind):
         return INSTANTS[n % len(INSTANTS)]
+    if pa.types.is_date(kind):
+        return [date.min, ONE, date.max][n % 3]
     if pa.types.is_boolean(kind):
         return n % 2 == 0
     if pa.types.is_floating(kind):
         return [0.1, -0.0, 1e300, 5e-324][n % 4]
     if pa.types.is_int32(kind):
         return n
+    if pa.types.is_decimal(kind):
+        return [Decimal("-0.0001"), Decimal("9" * 24 + ".9999"), Decimal("0.0000")][n % 3]
     return [2**53 + 1, 2**63 - 1, 1, -(2**63)][n % 4]
 
 
@@ -79,7 +84,7 @@ def read_everywhere(store: Store, table: Table, engines: Engines) -> dict[str, R
 
 
 @pytest.mark.parametrize("writers", [("delta_rs", "delta_spark"), ("delta_spark", "delta_rs")], ids="+".join)
-@pytest.mark.parametrize("table", [*DERIVED, CORRECTIONS], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*DERIVED, *BOARD_TABLES, CORRECTIONS], ids=lambda table: table.name)
 def test_a_table_of_both_stores_reads_the_same_everywhere(
     table: Table, writers: tuple[str, str], tmp_path: Path, engines: Engines
 ) -> None:
