@@ -2,16 +2,15 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.request import urlopen
 
 import psutil
@@ -83,8 +82,9 @@ class Cluster:
 
     def executor(self, worker: subprocess.Popen[bytes]) -> psutil.Process:
         """The process in which this worker's tasks run."""
-        (found,) = psutil.Process(worker.pid).children(recursive=True)
-        return found
+        family = psutil.Process(worker.pid).children()
+        living = [each for each in family if each.status() != psutil.STATUS_ZOMBIE]  # spark-class leaves one
+        return next(each for each in living if "--executor-id" in each.cmdline())
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """End a worker and what it started as a machine ends: at once."""
@@ -121,22 +121,33 @@ class Cluster:
 
     def _alive(self) -> int:
         """Workers that the master counts; none while its page is not there yet."""
-        with suppress(OSError), urlopen(f"http://127.0.0.1:{self._ui}/json/", timeout=5) as answer:
+        with suppress(OSError, ValueError), urlopen(f"http://127.0.0.1:{self._ui}/json/", timeout=5) as answer:
             return int(json.load(answer)["aliveworkers"])
         return 0
 
 
-def pause(process: psutil.Process) -> None:
-    """The process stands still: what it was asked to do is neither done nor refused."""
-    process.send_signal(signal.SIGSTOP)
+def name_of(executor: psutil.Process) -> str:
+    """The id under which Spark knows this process."""
+    words = executor.cmdline()
+    return words[words.index("--executor-id") + 1]
 
 
-def events_of(logs: Path) -> list[Mapping[str, object]]:
-    """All events that Spark logged into this folder."""
-    return [json.loads(line) for file in sorted(logs.iterdir()) for line in file.read_text().splitlines()]
+def active_tasks(ui: int, executor: str) -> int:
+    """Tasks that the executor of this id was given and has not finished, as the driver's page says."""
+    base = f"http://127.0.0.1:{ui}/api/v1/applications"
+    with urlopen(base, timeout=5) as answer:
+        (application,) = json.load(answer)
+    with urlopen(f"{base}/{application['id']}/executors", timeout=5) as answer:
+        return sum(each["activeTasks"] for each in json.load(answer) if each["id"] == executor)
+
+
+def task_ends(logs: Path) -> list[dict[str, Any]]:
+    """How each task ended, of the runs that logged into this folder."""
+    events = (json.loads(line) for file in sorted(logs.iterdir()) for line in file.read_text().splitlines())
+    return [event for event in events if event["Event"] == "SparkListenerTaskEnd"]
 
 
 def tasks_by_executor(logs: Path) -> Counter[str]:
     """How many tasks each executor finished well."""
-    ends = [event for event in events_of(logs) if event["Event"] == "SparkListenerTaskEnd"]
+    ends = task_ends(logs)
     return Counter(end["Task Info"]["Executor ID"] for end in ends if end["Task End Reason"]["Reason"] == "Success")

@@ -8,13 +8,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from clusters import QUICK, Cluster, events_of, pause, tasks_by_executor, wait_until
+from clusters import QUICK, Cluster, active_tasks, free_port, name_of, task_ends, tasks_by_executor, wait_until
 from nights import D1, D2, D3, World, some_days
 
 from daybreak.serving.server import EmbeddedServer
@@ -64,7 +63,7 @@ class Site:
         """Where Spark logs the events of the run of this name."""
         return self.folder / "events" / run
 
-    def submit(self, run: str, *words: str) -> subprocess.Popen[str]:
+    def submit(self, run: str, *words: str, conf: Sequence[str] = ()) -> subprocess.Popen[str]:
         """The bundle's command through spark-submit, in client mode."""
         spark_submit = [
             str(jars.spark_home() / "bin" / "spark-submit"),
@@ -74,6 +73,7 @@ class Site:
             *("--py-files", str(self.folder / "build" / "daybreak.zip")),
             *("--conf", f"spark.pyspark.driver.python={self.python}"),
             *("--conf", "spark.pyspark.python=/nonexistent/python"),
+            *(word for each in conf for word in ("--conf", each)),
             str(self.folder / "build" / "daybreak_submit.py"),
         ]
         environ = self.cluster.environ | {"PYTHONPATH": sysconfig.get_path("purelib"), "PYTHONSAFEPATH": "1"}
@@ -167,21 +167,24 @@ def test_a_refusal_arrives_as_the_exit_code_of_spark_submit(site: Site):
     assert "daybreak: " in said
 
 
-def test_a_night_outlives_a_worker(site: Site, cluster: Cluster, expected: World):
-    night = site.submit("killed", "nightly", "--day", str(D3))
+def test_a_night_outlives_a_worker_that_dies_with_a_task(site: Site, cluster: Cluster, expected: World):
+    page = free_port()
+    conf = ("spark.ui.enabled=true", f"spark.ui.port={page}")
+    night = site.submit("killed", "nightly", "--day", str(D3), conf=conf)
     try:
         wait_until(lambda: has_staged(site, D3), "the night has staged its first table")
         victim = cluster.workers[0]
-        pause(cluster.executor(victim))
-        time.sleep(2)  # tasks are waiting for it now
+        executor = cluster.executor(victim)
+        executor.suspend()  # so that it never finishes what it is given next
+        wait_until(lambda: active_tasks(page, name_of(executor)) > 0, "the executor was given a task")
         cluster.kill(victim)
         ended(night)
     finally:
         night.kill()
+        night.wait()
         cluster.complete()
     require_same(site, expected, D3)
-    events = events_of(site.logs("killed"))
-    assert any(event["Event"] == "SparkListenerExecutorRemoved" for event in events)
+    assert "ExecutorLostFailure" in {event["Task End Reason"]["Reason"] for event in task_ends(site.logs("killed"))}
 
 
 def has_staged(site: Site, day: date) -> bool:
