@@ -23,6 +23,7 @@ from daybreak.windows import MICROSECONDS_PER_MINUTE, day_bounds
 from jobs.runtime import Night
 from lakehouse import tables
 from lakehouse.engine import StagedTable
+from lakehouse.literals import instant_literal
 from lakehouse.tables import Table
 
 SHARDS = 16
@@ -70,10 +71,10 @@ def with_counted_day(events: DataFrame, first: date, last: date, lookback: timed
     last_slice_end, _ = day_bounds(last)
     micros = F.pmod(F.unix_micros("occurred_at"), F.lit(MICROSECONDS_PER_DAY))
     slice_start = MICROSECONDS_PER_DAY - lookback // timedelta(microseconds=1)
-    own = events.filter(F.col("occurred_at") >= F.lit(start))
-    own = own if last == date.max else own.filter(F.col("occurred_at") < F.lit(end))
-    before = events.filter(F.col("occurred_at") < F.lit(last_slice_end)).filter(micros >= F.lit(slice_start))
-    before = before if first == date.min else before.filter(F.col("occurred_at") >= F.lit(start - lookback))
+    own = events.filter(F.col("occurred_at") >= instant_literal(start))
+    own = own if last == date.max else own.filter(F.col("occurred_at") < instant_literal(end))
+    before = events.filter(F.col("occurred_at") < instant_literal(last_slice_end)).filter(micros >= F.lit(slice_start))
+    before = before if first == date.min else before.filter(F.col("occurred_at") >= instant_literal(start - lookback))
     return own.withColumn("counted_day", F.to_date("occurred_at")).unionByName(
         before.withColumn("counted_day", F.date_add(F.to_date("occurred_at"), 1))
     )
