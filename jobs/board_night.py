@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from datetime import date
 
 from daybreak.crashpoints import crash_point
-from jobs import board_publish, commit
+from jobs import board_actions, board_publish, commit
 from jobs.board_run import Ranked, pin_boards
 from jobs.boards import BoardNight
 from jobs.check import refuse
 from jobs.place import Place
-from lakehouse import checks
+from jobs.runtime import ONE_DAY
+from lakehouse import board_recount, checks
 
 
 def board_night(
@@ -70,4 +71,28 @@ def check(boards: BoardNight) -> None:
     results = checks.validate(profiles, staged_rows=night.state.staged_rows, event_total=0)
     night.state.checks = json.dumps([result.as_dict() for result in results])
     failures = [result.message for result in results if not result.passed]
-    refuse(night, failures)
+    refuse(night, failures + recount_differences(boards))
+
+
+def recount_differences(boards: BoardNight) -> list[str]:
+    """What DuckDB counts and ranks differently, from the events and the partials themselves."""
+    night, pin = boards.night, boards.night.pin
+    first = pin.first - ONE_DAY if pin.first > date.min else pin.first
+    return board_recount.differences(
+        event_files={
+            events.name: night.store.files(events, version, first, pin.last) if version >= 0 else []
+            for events, version in map(boards.pinned, sorted({board.source for board in boards.boards}))
+        },
+        staged={table.name: night.staged_files(table) for table in night.tables},
+        committed_days=boards.committed_days() if boards.run.ranked else [],
+        calendar=boards.calendar(),
+        boards=list(boards.boards),
+        labels={board.name: boards.boards.labels(board) for board in boards.boards},
+        first=pin.first,
+        last=pin.last,
+        lookback=night.settings.night.dedup_lookback,
+        bans=board_actions.banned(night.store),
+        voided=board_actions.voided(night.store),
+        ranked={each.key for each in boards.run.ranked},
+        limits=board_recount.Limits(spill=night.folder),
+    )

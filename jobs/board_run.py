@@ -7,7 +7,7 @@ Stages  nothing; the pin is kept in the run's state
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 
 from daybreak.boards import Board, Boards
 from daybreak.clock import Clock
@@ -18,6 +18,7 @@ from jobs.pin import content_version, day_pins, next_attempt, require_complete
 from jobs.runtime import Pin, RunState, parameters_hash
 from jobs.status import newest_days
 from lakehouse import tables
+from lakehouse.board_recount import CalendarRow
 from lakehouse.store import Store
 from lakehouse.tables import Table
 
@@ -141,7 +142,7 @@ def span_of(ranked: Iterable[Ranked], otherwise: tuple[date, date]) -> tuple[dat
 
 def calendar_rows(
     ranked: Iterable[Ranked], boards: Boards, known: Sequence[date]
-) -> Iterable[tuple[str, str, date, str, date, datetime | None]]:
+) -> Iterable[CalendarRow]:
     """(board, season, on_day, period, day, period_end): which of the known days, in order, counts in which period."""
     for each in ranked:
         first, _ = each.period.days

@@ -25,6 +25,7 @@ from jobs.board_run import KINDS, SOURCES, BoardRun, calendar_rows
 from jobs.player_days import SCORED, player_days, scored_events
 from jobs.runtime import ONE_DAY, Night
 from lakehouse import tables
+from lakehouse.board_recount import CalendarRow
 from lakehouse.tables import TOTAL, Table
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class BoardNight:
         ]
         night.stage(TOTALS, reduce(DataFrame.unionByName, (TOTALS.conform(each) for each in totals)))
 
-    def calendar(self) -> list[tuple[object, ...]]:
+    def calendar(self) -> list[CalendarRow]:
         """Which day counts in which period."""
         return list(calendar_rows(self.run.ranked, self.boards, self.known_days()))
 

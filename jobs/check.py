@@ -93,4 +93,5 @@ def recount_differences(night: Night) -> list[str]:
         rows=sum(day.rows for day in night.pin.days),
         full_below=night.settings.night.recount_full_below,
         day_rows={day.day: day.rows for day in night.pin.days},
+        spill=night.folder,
     )
