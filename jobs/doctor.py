@@ -100,7 +100,10 @@ def java(settings: Settings) -> Finding:
 def delta_jars(settings: Settings) -> Finding:
     """Delta's jars for Spark are fetched."""
     from lakehouse import jars
+    from lakehouse.spark import SUBMITTED
 
+    if SUBMITTED in os.environ:
+        return finding("delta jars", True, "left to spark-submit, which this runs under")
     found = jars.cached()
     if found:
         return finding("delta jars", True, f"{_described(found)} in {found[0].parent}")
@@ -114,9 +117,10 @@ def delta_jars(settings: Settings) -> Finding:
 def spark_version(settings: Settings) -> Finding:
     """Which Spark and Delta engine `spark` runs, and where."""
     from lakehouse.jars import DELTA, spark_home
-    from lakehouse.spark import master_of
+    from lakehouse.spark import SUBMITTED, master_of
 
-    detail = f"Spark {version('pyspark')} with Delta {DELTA} on {master_of(settings.spark)}"
+    where = "what spark-submit says" if SUBMITTED in os.environ else master_of(settings.spark)
+    detail = f"Spark {version('pyspark')} with Delta {DELTA} on {where}"
     other = os.environ.get("SPARK_HOME")
     if other and Path(other).resolve() != spark_home().resolve():
         detail += f"; SPARK_HOME={other} is not used, pyspark's own Spark is"

@@ -3,6 +3,7 @@
 Whatever ends, restarts or misleads a JVM runs in a process of its own; a process holds one session at a time.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -233,10 +234,12 @@ except DaybreakError as error:
     assert "spark.driver_memory" in said
 
 
-def test_a_night_on_spark_says_what_the_embedded_one_says(spark_engine: Engine, tmp_path: Path) -> None:
+def test_doctor_and_a_night_on_spark_say_our_lines_alone(spark_engine: Engine, tmp_path: Path) -> None:
     world = World(tmp_path / "home", spark_engine)
     world.home.mkdir()
     try:
+        found = [json.loads(line) for line in world.command("doctor", "--format", "json")[0].splitlines()]
+        assert "writes Delta" in {row["what"]: row for row in found}["engine spark"]["detail"]
         world.ingest("events.jsonl", some_days(), through=D2)
         out, err = world.command("nightly", "--day", str(D1))
     finally:

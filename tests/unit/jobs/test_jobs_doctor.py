@@ -66,3 +66,10 @@ def test_a_connect_server_that_is_away_is_a_row_with_its_url(home: Path) -> None
     row = doctor.engine(settings(home, engine="connect", spark={"remote": "sc://127.0.0.1:1"}))
     assert not row["ok"]
     assert "sc://127.0.0.1:1" in str(row["detail"])
+
+
+@pytest.mark.usefixtures("bare")
+def test_under_spark_submit_the_jars_are_its_business(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert doctor.delta_jars(settings(home, engine="spark"))["ok"]
+    assert "what spark-submit says" in str(doctor.spark_version(settings(home))["detail"])
