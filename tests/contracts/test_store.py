@@ -1,6 +1,7 @@
 """What every store keeps; one suite, run on each implementation."""
 
 import os
+import resource
 import threading
 import time
 from datetime import date, timedelta
@@ -285,6 +286,22 @@ def test_a_replace_that_the_disk_failed_is_whole_after_a_second_try(store: Store
     obstacle.unlink()
     replace(store, TWO, TWO, daily((TWO, "b", 1)), transaction)
     assert content(store) == [(ONE, "a", 1), (TWO, "b", 1)]
+
+
+def test_a_log_that_the_disk_cannot_hold_is_no_newer_run(store: Store) -> None:
+    """A full disk ends with exit 8, also while committing: nobody was first."""
+    before = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    large = Transaction({f"id-{n}": 1 for n in range(400)}, "run")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(LakeFailedError, match=r"daily_counts cannot be written: .*space") as caught:
+            store.replace(DAILY_COUNTS, ONE, ONE, daily((ONE, "b", 1)), large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.exit_code == 8
+    assert store.version(DAILY_COUNTS) == before
+    assert content(store) == [(ONE, "a", 1)]
 
 
 def test_a_table_that_another_tool_upgraded_is_refused(store: Store) -> None:
