@@ -5,6 +5,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,16 +137,25 @@ def commands_page() -> str | None:
 
     group = typer.main.get_command(app)
     parts = [
-        NOTE.format(source="daybreak/cli.py")
+        NOTE.format(source="daybreak/cli.py or daybreak/cli_board.py")
         + "# Commands\n\nEach also takes `--help`. Exit codes: 0 done, 1 bug, 2 usage, 3 input incomplete, "
         "4 check failed,\n5 refused by a fence, 6 Redis or log unreachable, 7 unreadable input, "
         "8 lake or engine failed.\n",
     ]
-    for name, command in sorted(group.commands.items()):
+    for name, command in sorted(_leaves(group, "")):
         if not command.hidden:
             context = command.context_class(command, info_name=f"daybreak {name}")
             parts.append(_command(context, command, name))
     return "\n".join(parts)
+
+
+def _leaves(group: Any, above: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name, those of groups included."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{above}{name} ")
+        else:
+            yield f"{above}{name}", command
 
 
 def _command(context: Any, command: Any, name: str) -> str:
