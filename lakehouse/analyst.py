@@ -1,8 +1,9 @@
 """The analysts' DuckDB: one view per table, all at the versions of the newest manifest.
 
 The manifest is the newest committed row of `runs`; what a run has committed before its manifest row, and
-what it never finished, is not visible. Derived tables show nothing before the first manifest; evidence and
-bookkeeping, each row of which is whole by itself, show their newest version.
+what it never finished, is not visible. Derived tables show nothing before the first manifest that names them;
+evidence and bookkeeping, each row of which is whole by itself, show their newest version. Of closed periods
+only those versions are visible that have their row in `board_closes`, which a close writes last.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from daybreak.errors import UsageError
 from lakehouse import tables
 from lakehouse.store import Store
 from lakehouse.tables import Table
+
+ONLY_CLOSED = "semi join board_closes using (board, period, version)"
 
 
 def manifest(store: Store, version: int | None = None) -> dict[str, int]:
@@ -31,7 +34,8 @@ def connect(store: Store, *, version: int | None = None) -> Any:
     duck = duckdb.connect(":memory:")
     duck.execute("set TimeZone = 'UTC'")
     pinned = manifest(store, version)
-    for table in tables.TABLES.values():
+    # closes before ranks: a close that lands in between is then not visible, instead of visible without ranks
+    for table in sorted(tables.TABLES.values(), key=lambda table: table is not tables.BOARD_CLOSES):
         _view(duck, store, table, pinned, version)
     return duck
 
@@ -54,14 +58,15 @@ def _view(duck: Any, store: Store, table: Table, pinned: dict[str, int], version
     at = pinned.get(table.name)
     if table is tables.RUNS:
         at = version
-    if at is None and table in tables.DERIVED:
+    if at is None and table in (*tables.DERIVED, *tables.BOARD_TABLES):
         rows = table.schema.remove_metadata().empty_table()
     else:
         rows = store.dataset(table, at)
     base = f"_{table.name}"
     duck.register(base, rows)
     columns = ", ".join(f'"{name}"' for name in table.schema.names)
-    duck.execute(f'create temp view "{table.name}" as select {columns} from "{base}"')  # noqa: S608
+    only = ONLY_CLOSED if table in tables.CLOSED_TABLES else ""
+    duck.execute(f'create temp view "{table.name}" as select {columns} from "{base}" {only}')  # noqa: S608
     duck.execute(f'comment on view "{table.name}" is {_quoted(table.comment)}')
     for name, comment in table.comments.items():
         duck.execute(f'comment on column "{table.name}"."{name}" is {_quoted(comment)}')

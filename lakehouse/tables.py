@@ -539,6 +539,8 @@ DERIVED = (HOURLY_COUNTS, DAILY_COUNTS, TOP_LISTS)
 """What a night derives of the items."""
 BOARD_TABLES = (PLAYER_DAYS, BOARD_SNAPSHOTS, BOARD_HISTOGRAMS)
 """What a night derives of the boards."""
+CLOSED_TABLES = (SEASON_RANKS, SEASON_PRIZES, AMENDED_RANKS)
+"""What a version of a closed period consists of; it holds once its row is in `board_closes`."""
 
 
 def partition_filter(first: date, last: date) -> str:

@@ -9,7 +9,7 @@ import pytest
 from daybreak.errors import UsageError
 from lakehouse import analyst
 from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES
+from lakehouse.tables import BOARD_CLOSES, BOARD_HISTOGRAMS, DAILY_COUNTS, RUNS, SEASON_PRIZES, TABLES
 
 DAY = date(2026, 3, 1)
 AT = datetime(2026, 3, 2, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ def commit_count(store: DeltaRsStore, count: int) -> int:
 
 
 def commit_manifest(store: DeltaRsStore, version: int, at: datetime, outcome: str = "committed") -> int:
-    row = {"run_id": f"r{version}", "first_day": DAY, "last_day": DAY, "lake_version": 1, "attempt": 1}
+    row = {"run_id": f"r{version}", "kind": "items", "first_day": DAY, "last_day": DAY, "lake_version": 1, "attempt": 1}
     row |= {"table_versions": [("daily_counts", version)], "days": [], "profile": "{}", "checks": "[]"}
     row |= {"code_version": "0", "parameters_hash": "p", "outcome": outcome, "committed_at": at}
     return store.append(RUNS, pa.Table.from_pylist([row], schema=RUNS.schema))
@@ -69,3 +69,25 @@ def test_sums_of_large_counts_stay_exact_and_days_are_utc(tmp_path: Path) -> Non
 def test_a_query_that_duckdb_refuses_says_why(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no_such_table"):
         analyst.query(analyst.connect(DeltaRsStore(tmp_path)), "select * from no_such_table")
+
+
+def test_a_version_of_a_closed_period_is_seen_once_its_close_is_written(tmp_path: Path) -> None:
+    store = DeltaRsStore(tmp_path)
+    prize = {"day": DAY, "board": "b", "period": "2026", "player_id": "ana", "prize": "cup", "slots": 1, "among": 1}
+    rows = [prize | {"version": version} for version in (1, 2)]
+    store.append(SEASON_PRIZES, pa.Table.from_pylist(rows, schema=SEASON_PRIZES.schema))
+    query = "select version from season_prizes"
+    assert list(analyst.query(analyst.connect(store), query)[1]) == []
+    close = {"day": DAY, "board": "b", "period": "2026", "version": 1, "kind": "close", "content_hash": ""}
+    close |= {"population": 1, "lake_version": 1, "counted": [], "accepted": [], "policy": "{}", "reason": ""}
+    close |= {"run_id": "r", "closed_at": AT}
+    store.append(BOARD_CLOSES, pa.Table.from_pylist([close], schema=BOARD_CLOSES.schema))
+    assert list(analyst.query(analyst.connect(store), query)[1]) == [(1,)]
+
+
+def test_boards_are_seen_only_when_a_manifest_names_them(tmp_path: Path) -> None:
+    store = DeltaRsStore(tmp_path)
+    row = {"day": DAY, "board": "b", "period": "2026", "points": 1, "players": 1, "as_of": DAY}
+    store.append(BOARD_HISTOGRAMS, pa.Table.from_pylist([row], schema=BOARD_HISTOGRAMS.schema))
+    commit_manifest(store, commit_count(store, 1), AT)
+    assert list(analyst.query(analyst.connect(store), "select * from board_histograms")[1]) == []
