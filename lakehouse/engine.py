@@ -121,7 +121,7 @@ class Engine(ABC):
         Delta's data files lack the partition column; `day` is then what their folder says.
         """
         if not files:
-            return self.spark.createDataFrame([], _spark_schema(schema))
+            return self._empty(schema)
         inside = pq.read_schema(files[0]).names
         if "day" in inside or "day" not in schema.names:
             return self.spark.read.schema(_spark_schema(schema)).parquet(*files)
@@ -162,6 +162,13 @@ class Engine(ABC):
         if len(found) != 1:
             raise LakeFailedError(f"a query gave {len(found)} rows where one was due; this is a bug of a job")
         return dict(found[0])
+
+    def _empty(self, schema: pa.Schema) -> "DataFrame":
+        """No rows. On a cluster `createDataFrame([], …)` would start a Python on the workers to make none."""
+        from pyspark.sql import functions as F
+
+        columns = [F.lit(None).cast(_spark_type(field.type)).alias(field.name) for field in schema]
+        return self.spark.range(0).select(*columns)
 
     def _read_partitioned(self, files: Sequence[str], schema: pa.Schema) -> "DataFrame":
         from pyspark.sql import functions as F

@@ -18,6 +18,7 @@ from nights import D1, D2, D3, World, some_days
 
 from daybreak.serving.server import EmbeddedServer
 from lakehouse import jars, tables
+from lakehouse.engine import Engine
 from lakehouse.java import find_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -185,6 +186,15 @@ def test_a_night_outlives_a_worker_that_dies_with_a_task(site: Site, cluster: Cl
         cluster.complete()
     require_same(site, expected, D3)
     assert "ExecutorLostFailure" in {event["Task End Reason"]["Reason"] for event in task_ends(site.logs("killed"))}
+
+
+def test_a_frame_without_rows_needs_no_python_either(spark_engine: Engine):
+    for table in (tables.ITEM_EVENTS, *tables.DERIVED):
+        frame = spark_engine.read([], table.schema)
+        assert frame.columns == table.schema.names
+        plan = frame._jdf.queryExecution().toString()
+        assert "LogicalRDD" not in plan, plan  # rows out of Python objects, as createDataFrame makes them
+        assert frame.count() == 0
 
 
 def has_staged(site: Site, day: date) -> bool:
