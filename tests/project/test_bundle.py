@@ -135,3 +135,12 @@ def test_a_lake_is_filled_and_queried_from_the_zip(python, bundle, tmp_path):
     python(str(bundle[1]), "ingest", "events.jsonl")
     counted = python(str(bundle[1]), "sql", "SELECT sum(weight) AS total FROM item_events", "--format", "csv")
     assert counted.splitlines() == ["total", "3"]
+
+
+def test_the_how_to_names_the_jars_that_the_code_fetches():
+    from lakehouse import jars
+
+    page = (ROOT / "docs" / "how-to" / "move-to-a-cluster.md").read_text()
+    submits = page.count("    spark-submit ")
+    assert submits == page.count(f"--packages {','.join(jars.PACKAGES)} ") >= 4
+    assert submits == page.count(f"--exclude-packages '{','.join(jars.EXCLUDES)}' ")
