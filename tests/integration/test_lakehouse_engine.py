@@ -59,7 +59,7 @@ def test_what_is_committed_from_staging_is_what_was_read(engine: SailEngine, tmp
     assert staged.rows == 3
     assert load_staged(DAILY_COUNTS, staged.folder) == staged
     copied = DeltaRsStore(tmp_path / "copy")
-    copied.replace(DAILY_COUNTS, DAY, date(2026, 3, 2), staged.reader(), Transaction({"t": 1}))
+    copied.replace(DAILY_COUNTS, DAY, date(2026, 3, 2), staged, Transaction({"t": 1}))
     assert copied.read(DAILY_COUNTS).sort_by("item_id") == rows.sort_by("item_id")
 
 
