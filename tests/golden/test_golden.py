@@ -1,6 +1,7 @@
 """Golden cases: a folder's `input.jsonl` gives what its `expect.yaml` works out by hand.
 
-The rows go through the one intake, then through the plain-Python oracle and the exact ranking.
+The rows go through the one intake, then through the plain-Python oracle, the exact ranking, and the jobs on
+each engine.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -11,29 +12,41 @@ import oracles
 import pyarrow as pa
 import pytest
 import yaml
+from builders import lake_files
+from derivation import derive
 
 from daybreak import ranking
 from daybreak.decoding import read_file
 from daybreak.events import Kind
 from daybreak.intake import Intake
+from lakehouse import tables
+from lakehouse.engine import Engine
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/expect.yaml"))
+RECEIVED = datetime(2026, 3, 3, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+def expectation(case: Path) -> Row:
+    found: Row = yaml.safe_load((case / "expect.yaml").read_text())
+    return found
+
+
+def taken(case: Path, kind: Kind) -> tuple[int, list[Row], list[Row]]:
+    """How many rows were read, the accepted and the refused ones."""
+    intake = Intake(
+        kind, source=case.name, received_at=RECEIVED, default_timezone=None, future_tolerance=timedelta(minutes=5)
+    )
+    parts = [intake.take(batch) for batch in read_file(case / "input.jsonl")]
+    accepted = pa.concat_tables(part.accepted for part in parts).to_pylist()
+    return sum(part.read for part in parts), accepted, [row for part in parts for row in part.refused.to_pylist()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_golden_case(case: Path) -> None:
-    expect: dict[str, Any] = yaml.safe_load((case / "expect.yaml").read_text())
-    intake = Intake(
-        Kind(expect["kind"]),
-        source=case.name,
-        received_at=datetime(2026, 3, 3, tzinfo=UTC),
-        default_timezone=None,
-        future_tolerance=timedelta(minutes=5),
-    )
-    taken = [intake.take(batch) for batch in read_file(case / "input.jsonl")]
-    accepted = pa.concat_tables(part.accepted for part in taken).to_pylist()
-    refused = [row for part in taken for row in part.refused.to_pylist()]
-    assert sum(part.read for part in taken) == expect["read"]
+    expect = expectation(case)
+    read, accepted, refused = taken(case, Kind(expect["kind"]))
+    assert read == expect["read"]
     assert len(accepted) == expect["accepted"]
     assert {row["offset"]: row["code"] for row in refused} == expect["refused"]
     assert {row["day"] for row in accepted} == set(expect["days"])
@@ -44,3 +57,24 @@ def test_golden_case(case: Path) -> None:
         top = [tuple(row) for row in wanted["top"]]
         assert oracles.top(counts, len(top) + 1) == top
         assert [(e.position, e.rank, e.item_id, e.count) for e in ranking.top(counts, len(top) + 1)] == top
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if expectation(case)["kind"] == "items"], ids=lambda case: case.name
+)
+def test_golden_case_by_the_jobs(case: Path, engine: Engine, tmp_path: Path) -> None:
+    expect = expectation(case)
+    _, accepted, _ = taken(case, Kind.ITEMS)
+    days = expect["days"]
+    found = derive(engine, lake_files(accepted, tmp_path), tmp_path, min(days), max(days), 100)
+    lists: dict[object, list[tuple[object, ...]]] = {}
+    events: dict[object, int] = {}
+    for row in found.rows(tables.TOP_LISTS):
+        if row["window"] == "day":
+            lists.setdefault(row["day"], []).append((row["position"], row["rank"], row["item_id"], row["count"]))
+    for row in found.rows(tables.HOURLY_COUNTS):
+        events[row["day"]] = events.get(row["day"], 0) + row["event_count"]
+    assert lists == {day: [tuple(row) for row in wanted["top"]] for day, wanted in days.items() if wanted["top"]}
+    assert events == {day: wanted["rows"] - wanted["duplicate"] for day, wanted in days.items()}
+    assert found.recounted({day: wanted["rows"] for day, wanted in days.items()}) == []
