@@ -22,6 +22,8 @@ from lakehouse.engines import open_engine, open_store
 
 D1, D2, D3 = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
 Event = dict[str, object]
+PATIENCE = 280
+"""Seconds for a command; Apache Spark takes its time on a busy machine."""
 
 
 def event(event_id: str, item_id: str, at: str, **more: object) -> Event:
@@ -108,7 +110,10 @@ class World:
     def command(self, *words: str, code: int = 0, **environ: str) -> tuple[str, str]:
         """(standard output, standard error) of the real command, which must end with `code`."""
         process = self.start(*words, **environ)
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
         assert process.returncode == code, f"{words}: exit {process.returncode}\n{out}\n{err}"
         return out, err
 
