@@ -19,16 +19,7 @@ import pyarrow as pa
 from daybreak.boards import Board
 from daybreak.seasons import Period
 from daybreak.windows import from_micros, to_micros
-from lakehouse.recount import BUCKET_ROWS, EPOCH_DAY, MEMORY_LIMIT, SHOWN, connection, failed, relation, set_variables
-from lakehouse.tables import (
-    BOARD_HISTOGRAMS,
-    BOARD_SNAPSHOTS,
-    ITEM_EVENTS,
-    PLAYER_DAYS,
-    SCORE_EVENTS,
-    SEASON_RANKS,
-    Table,
-)
+from lakehouse import recount, tables
 
 CalendarRow = tuple[str, str, date, str, date, datetime | None]
 """(board, season, on_day, period, day, period_end): a day that counts in a period, as of `day`."""
@@ -52,15 +43,15 @@ CALENDAR = pa.schema(
         *(("period", pa.string()), ("day", pa.date32()), ("period_end_us", pa.int64())),
     ]
 )
-ON_DAYS = Table("committed_days", "", pa.schema([f for f in PLAYER_DAYS.schema if f.name != "day"]), ())
+ON_DAYS = tables.Table("committed_days", "", pa.schema([f for f in tables.PLAYER_DAYS.schema if f.name != "day"]), ())
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a recount may use."""
 
-    bucket_rows: int = BUCKET_ROWS
-    memory: int = MEMORY_LIMIT
+    bucket_rows: int = recount.BUCKET_ROWS
+    memory: int = recount.MEMORY_LIMIT
     spill: Path | None = None
     """Where it spills; else where the system keeps its temporary files."""
 
@@ -90,28 +81,28 @@ def differences(
     Raises:
         LakeFailedError: a file cannot be read.
     """
-    with connection(limits.memory, limits.spill) as duck:
+    with recount.connection(limits.memory, limits.spill) as duck:
         try:
             _rules(duck, boards, labels, bans, voided)
             _count_days(duck, event_files, first, last, lookback, limits.bucket_rows)
-            _days(duck, staged.get(PLAYER_DAYS.name, ()), committed_days)
+            _days(duck, staged.get(tables.PLAYER_DAYS.name, ()), committed_days)
             rows = [(*row[:5], None if row[5] is None else to_micros(row[5])) for row in calendar]
             _table(duck, "calendar", CALENDAR, rows)
             _rank(duck)
             for name in ("recounted_snapshots", "recounted_histograms"):
                 _run(duck, name)
-            for table in (BOARD_SNAPSHOTS, BOARD_HISTOGRAMS):
-                relation(duck, table.name, staged.get(table.name, ()), table)
+            for table in (tables.BOARD_SNAPSHOTS, tables.BOARD_HISTOGRAMS):
+                recount.relation(duck, table.name, staged.get(table.name, ()), table)
             _ranked(duck, ranked)
             for name in ("staged_snapshots", "staged_histograms"):
                 _run(duck, name)
             return [
-                *_differences(duck, PLAYER_DAYS, "days"),
-                *_differences(duck, BOARD_SNAPSHOTS, "snapshots"),
-                *_differences(duck, BOARD_HISTOGRAMS, "histograms"),
+                *_differences(duck, tables.PLAYER_DAYS, "days"),
+                *_differences(duck, tables.BOARD_SNAPSHOTS, "snapshots"),
+                *_differences(duck, tables.BOARD_HISTOGRAMS, "histograms"),
             ]
         except duckdb.Error as error:
-            raise failed(error) from error
+            raise recount.failed(error) from error
 
 
 def ranks_differences(
@@ -134,7 +125,7 @@ def ranks_differences(
     Raises:
         LakeFailedError: a file cannot be read.
     """
-    with connection(limits.memory, limits.spill) as duck:
+    with recount.connection(limits.memory, limits.spill) as duck:
         try:
             _rules(duck, [board], {}, bans, ())
             _days(duck, staged_days, committed_days)
@@ -144,13 +135,13 @@ def ranks_differences(
             end = None if period.end is None else to_micros(period.end)
             duck.execute(_statement("close_calendar"), named | {"day": day, "period_end": end})
             _rank(duck)
-            set_variables(duck, version=version, lake_version=lake_version)
+            recount.set_variables(duck, version=version, lake_version=lake_version)
             _run(duck, "recounted_ranks")
-            relation(duck, SEASON_RANKS.name, ranks, SEASON_RANKS)
+            recount.relation(duck, tables.SEASON_RANKS.name, ranks, tables.SEASON_RANKS)
             _run(duck, "staged_ranks")
-            return _differences(duck, SEASON_RANKS, "ranks")
+            return _differences(duck, tables.SEASON_RANKS, "ranks")
         except duckdb.Error as error:
-            raise failed(error) from error
+            raise recount.failed(error) from error
 
 
 def _rules(
@@ -181,30 +172,30 @@ def _count_days(
     lookback: timedelta,
     bucket_rows: int,
 ) -> None:
-    set_variables(
+    recount.set_variables(
         duck,
-        first_day=(first - EPOCH_DAY).days,
-        last_day=(last - EPOCH_DAY).days,
+        first_day=(first - recount.EPOCH_DAY).days,
+        last_day=(last - recount.EPOCH_DAY).days,
         lookback_us=lookback // timedelta(microseconds=1),
     )
-    for number, table in enumerate((SCORE_EVENTS, ITEM_EVENTS)):
-        relation(duck, "event_rows", event_files.get(table.name, ()), table)
+    for number, table in enumerate((tables.SCORE_EVENTS, tables.ITEM_EVENTS)):
+        recount.relation(duck, "event_rows", event_files.get(table.name, ()), table)
         rows = duck.execute("select count(*) from event_rows").fetchall()[0][0]
         buckets = max(1, -(-rows // bucket_rows))
         duck.execute("set variable source = $1", [table.name])
-        set_variables(duck, buckets=buckets, bucket=0)
+        recount.set_variables(duck, buckets=buckets, bucket=0)
         _run(duck, f"placed {table.name}")
         _run(duck, "events")
         for bucket in range(buckets):
-            set_variables(duck, bucket=bucket)
+            recount.set_variables(duck, bucket=bucket)
             for step in ("winners", "units", *([] if number or bucket else ["parts"]), "next_part"):
                 _run(duck, step)
     _run(duck, "recounted_days")
 
 
 def _days(duck: Any, staged: Sequence[str], committed: Sequence[str]) -> None:
-    relation(duck, PLAYER_DAYS.name, staged, PLAYER_DAYS)
-    relation(duck, ON_DAYS.name, committed, ON_DAYS)
+    recount.relation(duck, tables.PLAYER_DAYS.name, staged, tables.PLAYER_DAYS)
+    recount.relation(duck, ON_DAYS.name, committed, ON_DAYS)
     for view in ("staged_days", "all_days"):
         _run(duck, view)
 
@@ -225,25 +216,15 @@ def _ranked(duck: Any, ranked: Collection[tuple[date, str, str]] | None) -> None
     )
 
 
-def _differences(duck: Any, table: Table, what: str) -> list[str]:
-    columns = duck.table(f"recounted_{what}").columns
-    names = ", ".join(f'"{name}"' for name in columns)
-    duck.execute(
-        f"create or replace temp table differing as select {names}, sum(surplus) as surplus "  # noqa: S608
-        f"from (select {names}, 1 as surplus from staged_{what} "
-        f"union all select {names}, -1 from recounted_{what}) group by all having sum(surplus) <> 0"
-    )
-    found = []
-    for says, side in (("is staged", "surplus > 0"), ("is due", "surplus < 0")):
-        query = f"select {names} from differing where {side} order by all limit {SHOWN}"  # noqa: S608
-        rows = duck.execute(query).fetchall()
-        found += [f"{table.name}: {_in_words(columns, row)} {says}, by DuckDB's recount" for row in rows]
-    return found
+def _differences(duck: Any, table: tables.Table, what: str) -> list[str]:
+    return [
+        f"{table.name}: {_in_words(row)} {says}, by DuckDB's recount" for says, row in recount.differing(duck, what)
+    ]
 
 
-def _in_words(names: Sequence[str], row: Sequence[Any]) -> str:
+def _in_words(row: Mapping[str, Any]) -> str:
     told = []
-    for name, value in zip(names, row, strict=True):
+    for name, value in row.items():
         if value is not None and name.endswith("_us"):
             told.append(f"{name.removesuffix('_us')}_at={from_micros(value).isoformat()}")
         elif name == "points":

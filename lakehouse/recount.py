@@ -154,6 +154,11 @@ def _total_differences(duck: Any, what: str) -> list[str]:
 
 def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[str]:
     chosen = "" if share is None else f" where hash(item_id) % {SHARES} = {share}"
+    return [f"{table.name}: {_row(row)} {says}, by DuckDB's recount" for says, row in differing(duck, what, chosen)]
+
+
+def differing(duck: Any, what: str, chosen: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The first rows of `staged_{what}` that `recounted_{what}` lacks, and the other way round."""
     columns = duck.sql(f"select * from recounted_{what} limit 0").columns  # noqa: S608
     names = ", ".join(f'"{name}"' for name in columns)
     staged = f"select {names}, 1 as surplus from staged_{what}{chosen}"  # noqa: S608
@@ -162,16 +167,14 @@ def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[
         f"create or replace temp table differing as select {names}, sum(surplus) as surplus "  # noqa: S608
         f"from ({staged} union all {counted}) group by all having sum(surplus) <> 0"
     )
-    found = []
     for says, side in (("is staged", "surplus > 0"), ("is due", "surplus < 0")):
         query = f"select {names} from differing where {side} order by all limit {SHOWN}"  # noqa: S608
-        rows = duck.execute(query).fetchall()
-        found += [f"{table.name}: {_row(columns, row)} {says}, by DuckDB's recount" for row in rows]
-    return found
+        for row in duck.execute(query).fetchall():
+            yield says, dict(zip(columns, row, strict=True))
 
 
-def _row(names: Sequence[str], row: Sequence[object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
+def _row(row: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in row.items())
 
 
 def _ints(values: tuple[object, ...] | None) -> str:

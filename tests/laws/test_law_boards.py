@@ -17,7 +17,7 @@ import pytest
 from boards import STAGED, TOTALS, Case, Row, derive, due, recounted, rows_of, written
 from builders import MIDNIGHT, event, score
 from engines import NAMES, Engines
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from plans import faults, without_broadcasts
 
@@ -194,14 +194,16 @@ def law(engines: Engines, folder: Path, names: Sequence[str], examples: int, pha
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), phases=phases)
     @given(drawn_cases)
     def holds(case: Case) -> None:
+        assume(len(case.days) > 3)  # the engines' time is for cases that have something to say
         agreed(engines, names, case, Path(mkdtemp(dir=folder)))
 
     holds()
 
 
+@pytest.mark.timeout(900)
 def test_all_engines_recount_and_oracle_give_equal_boards(engines: Engines, tmp_path: Path) -> None:
     """Without shrinking: Spark takes seconds for a case."""
-    law(engines, tmp_path, NAMES, 3, [Phase.explicit, Phase.reuse, Phase.generate])
+    law(engines, tmp_path, NAMES, 2, [Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def test_sail_recount_and_oracle_give_equal_boards_of_more_events(engines: Engines, tmp_path: Path) -> None:
