@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -31,11 +32,14 @@ from lakehouse.engine import StagedTable, first_line
 from lakehouse.fences import is_claimed, require_free, require_fresh, sequence_of
 from lakehouse.store import Commit, CommitConflictError, Transaction, commit_of, described, sequence_id
 from lakehouse.tables import Table, partition_filter
+from lakehouse.transactions import recorded_versions
 
 PROTOCOL = (1, 2)
 TRIES = 10
 """Of a commit that meets others; one of them lands each time, so that many writers at once all come through."""
 WAIT_SECONDS = 0.02
+LONG_COMMIT = 1000
+"""A commit about more days than this is followed by a checkpoint: every reader would parse its text otherwise."""
 OF_THE_DISK = re.compile(r"generic \w+ error|os error|object ?store|permission|no space", re.IGNORECASE)
 """What delta-rs says in a failed commit when the storage failed it; otherwise another commit did."""
 
@@ -150,10 +154,7 @@ class DeltaRsStore:
     def transaction_versions(self, table: Table, app_ids: Iterable[str]) -> dict[str, int]:
         """The last recorded version of each id that was ever seen; opens the table once."""
         handle = self._open(table)
-        if handle is None:
-            return {}
-        found = ((app_id, handle.transaction_version(app_id)) for app_id in app_ids)
-        return {app_id: version for app_id, version in found if version is not None}
+        return {} if handle is None else recorded_versions(handle, list(app_ids))
 
     def files(self, table: Table, version: int, first: date, last: date) -> list[str]:
         """Absolute paths of the Parquet files of these days at that version; opens only the log."""
@@ -175,7 +176,17 @@ class DeltaRsStore:
         handle = self._open(table, version)
         if handle is None:
             return ds.dataset(table.schema.empty_table())
-        return handle.to_pyarrow_dataset(schema=table.schema.remove_metadata())
+        schema = table.schema.remove_metadata()
+        if not table.partition_by:
+            return handle.to_pyarrow_dataset(schema=schema)
+        # delta-rs makes an expression of every file's statistics: a minute for 16,000 days; the day is enough
+        root, local = self.path(table).absolute(), fs.LocalFileSystem()
+        parquet = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True))
+        fragments = [
+            parquet.make_fragment(str(root / unquote(path)), local, pc.field("day") == pa.scalar(day, pa.date32()))
+            for path, day, _ in _files_of(handle)
+        ]
+        return ds.FileSystemDataset(fragments, schema, parquet, local)
 
     def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:
         """Rows of small tables, in memory, schema order."""
@@ -277,20 +288,14 @@ class DeltaRsStore:
     ) -> int:
         with self._failing_as(table, "written", lambda: rows.failure):
             write_deltalake(handle, rows.reader(), commit_properties=_properties(versions, said), **how)
+        if len(versions) > LONG_COMMIT:
+            with self._failing_as(table, "checkpointed"):
+                handle.create_checkpoint()
         return int(handle.version())
 
     def _entries(self, table: Table, version: int, first: date, last: date) -> Iterator[tuple[str, date, int | None]]:
         handle = self._open(table, version) if version >= 0 else None
-        if handle is None:
-            return
-        actions = pa.table(handle.get_add_actions(flatten=True))
-        days = actions["partition.day"].cast(pa.date32())
-        inside = pc.and_(
-            pc.greater_equal(days, pa.scalar(first, pa.date32())),
-            pc.less_equal(days, pa.scalar(last, pa.date32())),
-        )
-        chosen = actions.select(["path", "partition.day", "num_records"]).filter(inside)
-        yield from zip(*(column.to_pylist() for column in chosen.columns), strict=True)
+        return iter(()) if handle is None else _files_of(handle, first, last)
 
     def _open(self, table: Table, version: int | None = None) -> DeltaTable | None:
         if not self.exists(table):
@@ -317,6 +322,20 @@ class DeltaRsStore:
                 f"{self.path(table)} cannot be {what}: {first_line(error)}; "
                 "check the path, its permissions and the free space"
             ) from error
+
+
+def _files_of(
+    handle: DeltaTable, first: date = date.min, last: date = date.max
+) -> Iterator[tuple[str, date, int | None]]:
+    """(path, day, rows) of each file of these days."""
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    days = actions["partition.day"].cast(pa.date32())
+    inside = pc.and_(
+        pc.greater_equal(days, pa.scalar(first, pa.date32())),
+        pc.less_equal(days, pa.scalar(last, pa.date32())),
+    )
+    chosen = actions.select(["path", "partition.day", "num_records"]).filter(inside)
+    yield from zip(*(column.to_pylist() for column in chosen.columns), strict=True)
 
 
 def _commented(table: Table) -> pa.Schema:

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from daybreak.errors import FenceRefusedError
 from lakehouse.store import StaleReadError, Transaction, commit_of, sequence_id
 from lakehouse.tables import Table
+from lakehouse.transactions import recorded_versions
 
 NEWEST = 32
 
@@ -24,11 +25,11 @@ def require_free(table: Table, handle: DeltaTable, transaction: Transaction, *, 
     Raises:
         FenceRefusedError: naming the id, its recorded version and ours.
     """
-    recorded = {app_id: handle.transaction_version(app_id) for app_id in transaction.versions}
+    recorded = recorded_versions(handle, transaction.versions)
     ahead = {
         app_id: found - version
         for app_id, version in transaction.versions.items()
-        if (found := recorded[app_id]) is not None and (found > version or (found == version and not or_ours))
+        if (found := recorded.get(app_id)) is not None and (found > version or (found == version and not or_ours))
     }
     if ahead:
         app_id = max(ahead, key=lambda each: ahead[each])
@@ -54,7 +55,7 @@ def require_fresh(table: Table, handle: DeltaTable, sequence: int | None) -> Non
 
 def holds_fences(handle: DeltaTable, transaction: Transaction) -> bool:
     """Whether each recorded version is exactly the transaction's: nobody has been there since."""
-    return all(handle.transaction_version(app_id) == version for app_id, version in transaction.versions.items())
+    return recorded_versions(handle, transaction.versions) == transaction.versions
 
 
 def is_claimed(handle: DeltaTable, transaction: Transaction) -> bool:
