@@ -154,7 +154,9 @@ def nightly(
             if day:
                 raise UsageError("--stale finds its days itself; leave --day out, or bound it with --from and --to")
             bounds = [parse_day(bound) if bound else None for bound in (first, last)]
-            spans = list(days.ranges(days.stale_days(place.store, place.settings, *bounds)))
+            found = {*days.stale_days(place.store, place.settings, *bounds)}
+            found |= {*days.stale_board_days(place.store, place.settings, place.boards, *bounds)}
+            spans = list(days.ranges(found))
             if not spans:
                 say("no day is stale")
         elif day or first or last:
@@ -162,14 +164,15 @@ def nightly(
         else:
             spans = [(clock.now().date() - timedelta(days=1),) * 2]
         for start, end in spans:
-            with progress(f"{start} to {end}" if start != end else str(start)) as step:
+            about = f"{start} to {end}" if start != end else str(start)
+            with progress(about) as step:
                 done = run_night(place, start, end, allow_incomplete=allow_incomplete, progress=step)
-            say(
-                f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {start}"
-                + (f" to {end}" if end != start else "")
-            )
-            if not done.rows:
-                say(f"warning: no event at all in {start} to {end}; explicitly empty lists are published")
+            if done.lake_version >= 0:
+                say(f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {about}")
+                if not done.rows:
+                    say(f"warning: no event at all in {about}; explicitly empty lists are published")
+            if done.boards:
+                say(f"{done.boards} boards of a period ranked for {about}")
             summarise("nightly", done.as_dict())
     if not spans:
         summarise("nightly", {"days": 0})
@@ -178,7 +181,7 @@ def nightly(
 @app.command(epilog="Example: daybreak run pin --run-id scheduled-1 --day 2011-12-05")
 def run(
     step: Annotated[
-        str, typer.Argument(help="complete, pin, derive, check, commit, capture, publish, report, optimize")
+        str, typer.Argument(help="complete, pin, derive, check, commit, capture, publish, report, boards, optimize")
     ],
     run_id: Annotated[str, typer.Option("--run-id", help="The run that the step belongs to.")],
     day: DayOption = None,

@@ -1,18 +1,21 @@
 """What is known of each day: rows, completeness, provisional, exact or stale, generation, lake version.
 
-Reads   item_events (log), progress, runs, Redis day states
+Reads   item_events, score_events (log), progress, runs, Redis day states
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from daybreak.boards import Boards
 from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
 from daybreak.windows import days_between
 from jobs.pin import complete_through, day_before, is_complete, lookback_rows
 from lakehouse import tables
 from lakehouse.store import Store
+from lakehouse.tables import Table
 
 
 @dataclass(frozen=True)
@@ -43,23 +46,44 @@ def stale_days(store: Store, settings: Settings, first: date | None = None, last
 
     Judged by row counts of an append-only table, not by its version: `optimize` makes no day stale.
     """
+    return changed_days(store, settings, newest_days(store), [tables.ITEM_EVENTS], first, last)
+
+
+def stale_board_days(
+    store: Store, settings: Settings, boards: Boards, first: date | None = None, last: date | None = None
+) -> list[date]:
+    """The same of the days that boards were ranked for, in the events that they read."""
+    sources = [tables.TABLES[name] for name in sorted({board.source for board in boards})]
+    return changed_days(store, settings, newest_days(store, "boards"), sources, first, last)
+
+
+def changed_days(
+    store: Store,
+    settings: Settings,
+    newest: Mapping[date, Mapping[str, object]],
+    sources: Iterable[Table],
+    first: date | None,
+    last: date | None,
+) -> list[date]:
+    """The days of `newest` between `first` and `last` that look different now in `sources`, added up."""
     recorded = {
-        day: seen
-        for day, seen in newest_days(store).items()
-        if (first is None or day >= first) and (last is None or day <= last)
+        day: seen for day, seen in newest.items() if (first is None or day >= first) and (last is None or day <= last)
     }
     if not recorded:
         return []
-    version = store.version(tables.ITEM_EVENTS)
-    rows = store.row_counts(tables.ITEM_EVENTS, version, day_before(min(recorded)), max(recorded))
+    versions = [(table, version) for table in sources if (version := store.version(table)) >= 0]
+    rows: Counter[date] = Counter()
+    for table, version in versions:
+        rows.update(store.row_counts(table, version, day_before(min(recorded)), max(recorded)))
+    lookback = settings.night.dedup_lookback
     stale = []
     for day, seen in sorted(recorded.items()):
         before = day_before(day)
-        if rows.get(day, 0) != seen["rows"]:
+        if rows[day] != seen["rows"]:
             stale.append(day)
-        elif rows.get(before, 0) != seen["previous_rows"]:
-            slices = lookback_rows(store, version, before, before, settings.night.dedup_lookback)
-            if slices.get(before, 0) != seen["lookback_rows"]:
+        elif rows[before] != seen["previous_rows"]:
+            slices = (lookback_rows(store, version, before, before, lookback, table) for table, version in versions)
+            if sum(found.get(before, 0) for found in slices) != seen["lookback_rows"]:
                 stale.append(day)
     return stale
 
