@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daybreak import boards, cli_board, clock, settings
+from daybreak import cli_board_deeds, clock, settings
 from daybreak.errors import DaybreakError, UsageError
 from daybreak.events import Kind
 from daybreak.terminal import (
@@ -40,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=True,
 )
-app.add_typer(cli_board.app, name="board")
+app.add_typer(cli_board_deeds.app, name="board")
 
 Files = Annotated[list[Path], typer.Argument(help="JSON lines, CSV or Parquet files.")]
 Map = Annotated[list[str] | None, typer.Option("--map", help="Rename a column: SOURCE=NAME, e.g. ts=occurred_at.")]
@@ -347,12 +347,9 @@ def lists(conf: settings.Settings) -> "Lists":
 
 def night_place() -> "Place":
     """What a night works on."""
-    from jobs.place import Place
-    from lakehouse.engines import open_engine, open_store
+    from jobs.place import open_place
 
-    conf = settings.load()
-    engine = open_engine(conf)
-    return Place(conf, open_store(conf, engine), lists(conf), clock.now, engine, boards.load(conf.boards_folder))
+    return open_place(settings.load())
 
 
 def served_list(conf: settings.Settings, bucket: Bucket, k: int) -> "ServedList":

@@ -1,4 +1,4 @@
-"""The `daybreak board` commands: boards of a period as they are served, and what is done to them."""
+"""The `daybreak board` commands that read: boards of a period as they are served, or as the lake has them."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -134,7 +134,7 @@ def show_standing(found: "Lookup", player: str, format_: str, columns: Sequence[
         row = place_row(meta, standing.place)
     else:
         say(f"{player} stands below the {meta.published} published places; a position is known only above")
-        row = dict.fromkeys(PLACES) | {"player_id": player, "points": points_text(meta, standing.points)}
+        row = dict.fromkeys(PLACES) | {"player_id": player, "points": points_text(meta.decimals, standing.points)}
     more = {"rank": standing.rank, "percentile": standing.percentile, "population": meta.population}
     show_rows(meta, columns, [row | more], format_)
 
@@ -151,15 +151,15 @@ def place_row(meta: "BoardMeta", place: "Place") -> dict[str, Any]:
         "position": place.position,
         "rank": place.rank,
         "player_id": place.player_id,
-        "points": points_text(meta, place.points),
+        "points": points_text(meta.decimals, place.points),
         "reached_at": place.reached_at.isoformat(),
         "event_count": place.event_count,
     }
 
 
-def points_text(meta: "BoardMeta", points: Decimal | None) -> str:
-    """Points with the decimals that the board shows; ranks go by all four."""
-    return "" if points is None else f"{points:.{meta.decimals}f}"
+def points_text(decimals: int, points: Decimal | None) -> str:
+    """Points with the decimals that a board shows; ranks go by all four."""
+    return "" if points is None else f"{points:.{decimals}f}"
 
 
 def about(meta: "BoardMeta") -> dict[str, Any]:

@@ -40,14 +40,14 @@ def parse_span(day: str | None, first: str | None, last: str | None) -> tuple[da
     return start, end
 
 
-def parse_instant(text: str | None) -> datetime:
+def parse_instant(text: str | None, option: str = "--at") -> datetime:
     """A UTC instant from `2011-12-05`, `2011-12-05T17:24` or with a zone; now without text."""
     if text is None:
         return clock.now()
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--at {text!r} is not a time; write it as 2011-12-05T17:24") from None
+        raise UsageError(f"{option} {text!r} is not a time; write it as 2011-12-05T17:24") from None
     return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 

@@ -3,14 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Self
 
+from daybreak import boards, clock
 from daybreak.boards import Boards
 from daybreak.clock import Clock
 from daybreak.serving.boards import BoardLists
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
+from daybreak.serving.server import connect
 from daybreak.settings import Settings
 from jobs.runtime import Night, RunState
 from lakehouse.engine import Engine
+from lakehouse.engines import open_engine, open_store
 from lakehouse.store import Store
 
 
@@ -43,3 +46,10 @@ class Place:
     def lease(self, run_id: str) -> Lease:
         """The lease that lets one night run at a time; renewed while it is held."""
         return Lease(self.lists.client, "night", run_id, self.settings.night.lease)
+
+
+def open_place(settings: Settings) -> Place:
+    """The place that the settings name; starts no engine, and the embedded Redis where they want one."""
+    engine = open_engine(settings)
+    store, lists = open_store(settings, engine), Lists(connect(settings), settings.redis)
+    return Place(settings, store, lists, clock.now, engine, boards.load(settings.boards_folder))
