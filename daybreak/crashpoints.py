@@ -34,6 +34,10 @@ POINTS = (
     "board.staged",
     "board.swapped",
     "boards.published",
+    "close.ranks",
+    "close.prizes",
+    "close.row",
+    "close.published",
 )
 """Every name, in the order in which a run passes them."""
 

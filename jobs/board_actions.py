@@ -1,10 +1,15 @@
-"""Bans, voids and decisions about exceptions: read from the append-only list of actions.
+"""Bans, voids and decisions about exceptions: the append-only list of actions, and what holds by it now.
 
 Reads   board_actions  newest
+Writes  board_actions  one row per action; nothing is ever removed
 """
 
 from datetime import datetime
+from uuid import uuid4
 
+import pyarrow as pa
+
+from jobs.place import Place
 from lakehouse import tables
 from lakehouse.store import Store
 
@@ -12,6 +17,17 @@ from lakehouse.store import Store
 def actions(store: Store) -> list[dict[str, object]]:
     """Every action, in the order in which they were taken."""
     return sorted(store.read(tables.BOARD_ACTIONS).to_pylist(), key=lambda row: (row["at"], row["action_id"]))
+
+
+def audit(place: Place) -> list[dict[str, object]]:
+    """Every action ever taken, with who, when and why; oldest first."""
+    return actions(place.store)
+
+
+def record(place: Place, action: str, *, reason: str, actor: str, **about: object) -> None:
+    """Append one action; `about` are the columns of what it is about."""
+    row = {"action_id": uuid4().hex, "at": place.clock(), "action": action, "reason": reason, "actor": actor} | about
+    place.store.append(tables.BOARD_ACTIONS, pa.Table.from_pylist([row], schema=tables.BOARD_ACTIONS.schema))
 
 
 def banned(store: Store) -> dict[str, datetime]:
@@ -29,3 +45,13 @@ def banned(store: Store) -> dict[str, datetime]:
 def voided(store: Store) -> set[str]:
     """Event ids that count nowhere."""
     return {str(row["event_id"]) for row in actions(store) if row["action"] == "void"}
+
+
+def decisions(store: Store) -> dict[tuple[str, str, str], str]:
+    """(board, period, event id) -> accepted or rejected; the last decision holds."""
+    said = {"accept": "accepted", "reject": "rejected"}
+    return {
+        (str(row["board"]), str(row["period"]), str(row["event_id"])): said[str(row["action"])]
+        for row in actions(store)
+        if row["action"] in said
+    }

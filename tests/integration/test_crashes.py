@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
 BOARD_POINTS = {"board.staged", "board.swapped"} | {
     point
     for point in crashpoints.POINTS
-    if point.startswith("boards.") or point.removeprefix("night.committed.") in {t.name for t in tables.BOARD_TABLES}
+    if point.startswith(("boards.", "close."))
+    or point.removeprefix("night.committed.") in {t.name for t in tables.BOARD_TABLES}
 }
 POINTS = [point for point in crashpoints.POINTS if not point.startswith("ingest.") and point not in BOARD_POINTS]
 SPARK_POINTS = ["night.derived", "night.committed.hourly_counts", "night.manifest", "publish.swapped"]
