@@ -240,6 +240,25 @@ def staged_by_oracle(case: Case, folder: Path) -> dict[str, list[str]]:
     return {table.name: [written(folder / f"{table.name}.parquet", rows[table.name], table.schema)] for table in STAGED}
 
 
+def close_recounted(case: Case, staged: Mapping[str, Sequence[str]], folder: Path) -> list[str]:
+    """What DuckDB ranks differently in a close of the period, of those that are over, that has most players."""
+    over = {
+        (board.name, period.name): (board, period)
+        for board in case.boards
+        for period in case.periods(board).values()
+        if period.days[1] <= case.as_of
+    }
+    rows = [row for row in rows_of(staged[SEASON_RANKS.name], SEASON_RANKS) if (row["board"], row["period"]) in over]
+    if not rows:
+        return []
+    largest = max(rows, key=lambda row: row["population"])
+    key = largest["board"], largest["period"]
+    own = [row for row in rows if (row["board"], row["period"]) == key]
+    file = written(folder / "close.parquet", own, SEASON_RANKS.schema)
+    given: dict[str, Any] = VERSION | {"day": largest["day"], "bans": case.bans}
+    return board_recount.ranks_differences([file], staged[PLAYER_DAYS.name], (), *over[key], **given)
+
+
 def recounted(
     case: Case, files: Mapping[str, list[str]], staged: Mapping[str, Sequence[str]], **more: Any
 ) -> list[str]:

@@ -14,7 +14,7 @@ import oracles
 import oracles_boards
 import pyarrow as pa
 import pytest
-from boards import STAGED, TOTALS, Case, Row, derive, due, recounted, rows_of, written
+from boards import STAGED, TOTALS, Case, Row, close_recounted, derive, due, recounted, rows_of, written
 from builders import MIDNIGHT, event, score
 from engines import NAMES, Engines
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -186,6 +186,7 @@ def agreed(engines: Engines, names: Sequence[str], case: Case, folder: Path) -> 
         for table in STAGED:
             assert rows_of(staged[table.name], table) == rows[table.name], (name, table.name)
         assert recounted(case, files, staged) == [], name
+        assert close_recounted(case, staged, folder) == [], name
 
 
 def law(engines: Engines, folder: Path, names: Sequence[str], examples: int, phases: Sequence[Phase]) -> None:
