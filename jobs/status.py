@@ -4,7 +4,7 @@ Reads   item_events, score_events (log), progress, runs, Redis day states
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -61,7 +61,7 @@ def changed_days(
     store: Store,
     settings: Settings,
     newest: Mapping[date, Mapping[str, object]],
-    sources: Iterable[Table],
+    sources: Collection[Table],
     first: date | None,
     last: date | None,
 ) -> list[date]:
@@ -69,7 +69,7 @@ def changed_days(
     recorded = {
         day: seen for day, seen in newest.items() if (first is None or day >= first) and (last is None or day <= last)
     }
-    if not recorded:
+    if not recorded or not sources:
         return []
     versions = [(table, version) for table in sources if (version := store.version(table)) >= 0]
     rows: Counter[date] = Counter()
