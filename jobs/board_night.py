@@ -1,11 +1,14 @@
-"""The boards' part of a night: pin, derive, check, commit, publish; one step, which is repeated as a whole."""
+"""The boards' part of a night: pin, derive, check, commit, publish; one step, which is repeated as a whole.
+
+Events of its days that came too late for a closed period are noted at the end.
+"""
 
 import json
 from collections.abc import Iterable
 from datetime import date
 
 from daybreak.crashpoints import crash_point
-from jobs import board_actions, board_publish, commit
+from jobs import board_actions, board_exceptions, board_publish, commit
 from jobs.board_run import Ranked, pin_boards
 from jobs.boards import BoardNight
 from jobs.check import refuse
@@ -53,6 +56,7 @@ def board_night(
     if all(day.is_complete for day in night.pin.days):
         board_publish.publish(boards, place.board_lists)
         crash_point("boards.published")
+    board_exceptions.find(place.store, place.settings, place.clock, first, last)
     night.state.step = "done"
     night.save()
     return boards
