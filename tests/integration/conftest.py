@@ -8,14 +8,16 @@ from nights import World
 
 from daybreak.serving.server import EmbeddedServer
 
-RETAIL = Path(__file__).parents[3] / "shared" / "data" / "online-retail"
-HAS_RETAIL = RETAIL.exists()
-collect_ignore = [] if HAS_RETAIL else ["test_online_retail.py"]
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+ACCEPTANCE = {"online-retail": "test_online_retail.py", "international-football": "test_football.py"}
+ABSENT = [name for name in ACCEPTANCE if not (SHARED / name).exists()]
+collect_ignore = [ACCEPTANCE[name] for name in ABSENT]
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     """Says which acceptance tests this run has."""
-    return f"online-retail: {'found' if HAS_RETAIL else 'not beside this clone, so its acceptance tests are left out'}"
+    left_out = "not beside this clone, so its acceptance tests are left out"
+    return [f"{name}: {left_out if name in ABSENT else 'found'}" for name in ACCEPTANCE]
 
 
 @pytest.fixture
