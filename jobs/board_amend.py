@@ -88,7 +88,7 @@ def rank_events(
 ) -> StagedTable:
     """The period's ranks from the events that count in it, staged and checked by DuckDB."""
     board, span, events = made.rules, made.span, SOURCES[made.rules.source]
-    lookback = place.settings.night.dedup_lookback
+    lookback = made.lookback
     voided = board_actions.voided(place.store)
     files = counted_files(place.store, night, events, read_version, made)
     with night.engine.failing_as(f"the events of {made.board} {made.period}"):
@@ -109,6 +109,7 @@ def rank_events(
         bans=bans,
         voided=voided,
         ranked=(),
+        limits=board_recount.Limits(spill=night.folder),
     )
     known = {day for file in partials for day in pq.read_table(file, columns=["day"])["day"].unique().to_pylist()}
     ranked = [Ranked(board, span, made.day)]
@@ -123,6 +124,7 @@ def rank_events(
         version=made.version,
         lake_version=made.lake_version,
         bans=bans,
+        limits=board_recount.Limits(spill=night.folder),
     )
     refuse(night, made, found)
     return staged

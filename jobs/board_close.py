@@ -5,6 +5,7 @@ Writes  season_ranks, season_prizes, board_closes, publications, Redis  (jobs.bo
 Rerun   a closed period gives the same answer; one that was interrupted is completed from what is committed
 """
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +19,7 @@ from daybreak.boards import Board
 from daybreak.errors import CheckFailedError, InputIncompleteError, UsageError
 from daybreak.seasons import Period
 from jobs import board_actions, board_versions, season_ranks
-from jobs.board_run import KINDS, SOURCES, Ranked, sources_in
+from jobs.board_run import KINDS, SOURCES, Ranked, rules_of, sources_in
 from jobs.board_versions import Version
 from jobs.pin import content_version, day_before, lookback_rows, require_complete
 from jobs.place import Place
@@ -78,7 +79,7 @@ def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Versio
         lake_version=-1,
         counted={},
         accepted=(),
-        policy=board_versions.policy_of(board, period),
+        policy=board_versions.policy_of(board, period, place.settings.night.dedup_lookback),
         reason="",
         run_id=run_id,
         closed_at=place.clock(),
@@ -112,6 +113,7 @@ def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
         version=draft.version,
         lake_version=lake_version,
         bans=bans,
+        limits=board_recount.Limits(spill=night.folder),
     )
     refuse(night, draft, found)
     made = replace(draft, lake_version=lake_version)
@@ -161,7 +163,7 @@ def require_corrected(place: Place, board: Board, period: Period) -> int:
         raise InputIncompleteError(f"no {own.name} at {place.settings.lake_root}; take events in first")
     last = period.days[1]
     require_complete(store, place.settings, last, last, KINDS[own.name])
-    if due := days_due(place, read, period):
+    if due := days_due(place, board, read, period):
         first, last = due[0]
         shown = ", ".join(f"{one} to {other}" for one, other in due[:SHOWN])
         raise InputIncompleteError(
@@ -171,8 +173,8 @@ def require_corrected(place: Place, board: Board, period: Period) -> int:
     return content_version(store, version, own)
 
 
-def days_due(place: Place, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
-    """Ranges of days of the period that nights have not corrected from the events as they are now."""
+def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
+    """Ranges of days of the period that nights have not corrected from the events, voids and rules as they are now."""
     store = place.store
     first, last = period.days
     rows: dict[date, int] = {}
@@ -180,7 +182,7 @@ def days_due(place: Place, read: list[tuple[Table, int]], period: Period) -> lis
         for day, count in store.row_counts(table, version, day_before(first), last).items():
             rows[day] = rows.get(day, 0) + count
     seen = {day: found for day, found in newest_days(store, "boards").items() if period.holds(day)}
-    ended = {row["run_id"]: row["committed_at"] for row in store.read(tables.RUNS).to_pylist()}
+    runs = {row["run_id"]: row for row in store.read(tables.RUNS).to_pylist()}
     due = {day for day in rows if period.holds(day) and day not in seen}
     for day, found in seen.items():
         if rows.get(day, 0) != found["rows"]:
@@ -191,7 +193,12 @@ def days_due(place: Place, read: list[tuple[Table, int]], period: Period) -> lis
     for action in board_actions.actions(store):
         at = action["since"]
         if action["action"] == "void" and isinstance(at, datetime) and (run := seen.get(at.date())):
-            due |= {at.date()} if ended[run["run_id"]] <= action["at"] else set()
+            due |= {at.date()} if runs[run["run_id"]]["committed_at"] <= action["at"] else set()
+    rules = rules_of(place.boards, place.settings)[board.name]
+    used = {
+        run_id: json.loads(runs[run_id]["profile"]).get("rules", {}) for run_id in {s["run_id"] for s in seen.values()}
+    }
+    due |= {day for day, found in seen.items() if used[found["run_id"]].get(board.name) != rules}
     return list(ranges(due))
 
 

@@ -19,7 +19,6 @@ from daybreak.clock import Clock
 from daybreak.errors import FenceRefusedError, LakeFailedError, UsageError
 from daybreak.events import ORDER_KEY
 from daybreak.seasons import Period
-from daybreak.settings import Settings
 from daybreak.windows import day_bounds
 from jobs import board_actions
 from jobs.board_amend import amend, event_batches, is_counted
@@ -44,7 +43,7 @@ def exceptions(place: Place, board: str | None = None) -> list[Row]:
     """
     if board is not None and board not in {key[0] for key in newest_versions(place.store)}:
         place.boards.board(board)
-    find(place.store, place.settings, place.clock, board=board)
+    find(place.store, place.clock, board=board)
     said = board_actions.decisions(place.store)
     rows = place.store.read(tables.BOARD_EXCEPTIONS).to_pylist()
     return [
@@ -98,7 +97,7 @@ def require_exception(place: Place, board: str, period: str, event_id: str) -> V
     if closed is None:
         raise UsageError(f"{board} {period} is not closed, so nothing is late for it; a night counts what arrives")
     if event_id not in known_exceptions(place.store, closed):
-        find(place.store, place.settings, place.clock, board=board)
+        find(place.store, place.clock, board=board)
     if event_id not in known_exceptions(place.store, closed):
         raise UsageError(
             f"event {event_id!r} is no exception of {board} {period}; daybreak board exceptions {board} lists them"
@@ -114,7 +113,6 @@ def known_exceptions(store: Store, closed: Version) -> set[str]:
 
 def find(
     store: Store,
-    settings: Settings,
     clock: Clock,
     first: date = date.min,
     last: date = date.max,
@@ -129,7 +127,7 @@ def find(
         if days[0] > days[1] or board not in (None, closed.board):
             continue
         known = known_exceptions(store, closed)
-        late = [row for row in late_events(store, settings, closed, *days) if row["event_id"] not in known | voided]
+        late = [row for row in late_events(store, closed, *days) if row["event_id"] not in known | voided]
         if late:
             found += [as_exception(row, closed) | {"found_at": clock()} for row in late]
             fences[f"{tables.BOARD_EXCEPTIONS.name}/{closed.board}/{closed.period}"] = len(known) + len(late)
@@ -161,7 +159,7 @@ def as_exception(row: Row, closed: Version) -> Row:
     }
 
 
-def late_events(store: Store, settings: Settings, closed: Version, first: date, last: date) -> list[Row]:
+def late_events(store: Store, closed: Version, first: date, last: date) -> list[Row]:
     """Events of these days on the closed board (in version 1) that came after it; no copies of counted ones."""
     events, rules, span = SOURCES[closed.rules.source], closed.rules, closed.span
     version = store.version(events)
@@ -176,7 +174,7 @@ def late_events(store: Store, settings: Settings, closed: Version, first: date, 
     taken = counted_copies(event_batches(files, schema), closed, {row["event_id"] for row in rows})
     by_id: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: tuple(row[name] for name in ORDER_KEY), reverse=True):
-        if not is_copy(row, taken, settings.night.dedup_lookback):
+        if not is_copy(row, taken, closed.lookback):
             by_id[row["event_id"]] = row
     return [by_id[event] for event in sorted(by_id)]
 

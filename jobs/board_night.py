@@ -9,7 +9,7 @@ from datetime import date
 
 from daybreak.crashpoints import crash_point
 from jobs import board_actions, board_exceptions, board_publish, commit
-from jobs.board_run import Ranked, pin_boards
+from jobs.board_run import Ranked, pin_boards, rules_of
 from jobs.boards import BoardNight
 from jobs.check import refuse
 from jobs.place import Place
@@ -56,7 +56,7 @@ def board_night(
     if all(day.is_complete for day in night.pin.days):
         board_publish.publish(boards, place.board_lists)
         crash_point("boards.published")
-    board_exceptions.find(place.store, place.settings, place.clock, first, last)
+    board_exceptions.find(place.store, place.clock, first, last)
     night.state.step = "done"
     night.save()
     return boards
@@ -71,7 +71,8 @@ def check(boards: BoardNight) -> None:
     night = boards.night
     with night.engine.failing_as("the profile of the staged boards"):
         profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in night.tables}
-    night.state.profile = json.dumps(profiles, default=str)
+    rules = {"rules": rules_of(boards.boards, night.settings)}
+    night.state.profile = json.dumps(profiles | rules, default=str)
     results = checks.validate(profiles, staged_rows=night.state.staged_rows, event_total=0)
     night.state.checks = json.dumps([result.as_dict() for result in results])
     failures = [result.message for result in results if not result.passed]

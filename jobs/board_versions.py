@@ -10,7 +10,7 @@ Rerun   what is committed already is kept, and the rest follows from it
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,7 +59,12 @@ class Version:
     def rules(self) -> Board:
         """The board as it was published with version 1."""
         known = json.loads(self.policy)
-        return Board.model_validate({name: value for name, value in known.items() if name != "period"})
+        return Board.model_validate({name: value for name, value in known.items() if name in Board.model_fields})
+
+    @property
+    def lookback(self) -> timedelta:
+        """How far copies were looked for then."""
+        return timedelta(seconds=json.loads(self.policy)["dedup_lookback"])
 
     @property
     def span(self) -> Period:
@@ -69,11 +74,12 @@ class Version:
         return Period(PeriodKind(given["kind"]), self.period, first, last, given["label"])
 
 
-def policy_of(board: Board, period: Period) -> str:
+def policy_of(board: Board, period: Period, lookback: timedelta) -> str:
     """What a version was made by, as JSON; the grace has done its work by then."""
     days = {name: day and day.isoformat() for name, day in (("first", period.first), ("last", period.last))}
     known = board.model_dump(mode="json", exclude={"grace"})
-    return json.dumps(known | {"period": {"kind": period.kind.value, "label": period.label} | days}, sort_keys=True)
+    known |= {"period": {"kind": period.kind.value, "label": period.label} | days}
+    return json.dumps(known | {"dedup_lookback": lookback.total_seconds()}, sort_keys=True)
 
 
 def versions(store: Store) -> list[Version]:

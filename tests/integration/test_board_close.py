@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 from engines import NAMES, Engines
 from nights import D1, D2, D3, World
+from nights import event as item_event
 from seasons import (
     BOARDS,
     final,
@@ -31,6 +33,7 @@ from daybreak.errors import DaybreakError, FenceRefusedError, InputIncompleteErr
 from jobs import board_versions
 from jobs.board_amend import amend
 from jobs.board_close import Closed, close
+from jobs.board_exceptions import accept, exceptions
 from jobs.board_history import history
 from jobs.place import Place
 from lakehouse import tables
@@ -40,6 +43,25 @@ ROOT = Path(__file__).parents[2]
 POINTS = [
     point for point in crashpoints.POINTS if point.startswith("close.") or point in ("board.staged", "board.swapped")
 ]
+ANY_BOARDS = """
+[total]
+seasons = ["march"]
+[total_of_label]
+seasons = ["march"]
+rank_style = "dense"
+filter = { season = ["spring"] }
+tie_breaks = ["more_events"]
+[low]
+semantics = "best"
+order = "ascending"
+seasons = ["march"]
+reached_by = "received_at"
+[newest]
+semantics = "latest"
+seasons = ["march"]
+rank_style = "ordinal"
+filter = { match_type = ["ranked"] }
+"""
 HALVES = "gold 1/2, silver 1/2"
 CLOSE = """
 import sys
@@ -190,6 +212,75 @@ def test_days_that_are_open_stale_or_not_corrected_are_refused_with_the_command_
     ingest(world, "more.jsonl", [score("more", "eli", 9, "2026-03-05T12:00")], through=D3 + timedelta(days=5))
     with pytest.raises(InputIncompleteError, match="2026-03-05 to 2026-03-05 must be corrected first"):
         close(world.place, "goals", "2026-W10")
+
+
+def test_days_that_were_derived_by_other_rules_are_refused(world: World):
+    changed = BOARDS.format(goals="", peak="", form="") + '[fresh]\nseasons = ["march"]\n'
+    other = seasonal_world(
+        world.home, world.engine, changed.replace('match_type = ["ranked"]', 'match_type = ["casual"]')
+    )
+    for board in ("fresh", "peak"):
+        with pytest.raises(InputIncompleteError, match=f"daybreak nightly --from {D1} --to {D3}"):
+            close(other.place, board, "march")
+    assert close(other.place, "goals", "march").version == 1
+    other.night(D1, D3)
+    for board in ("fresh", "peak"):
+        assert final(other, close(other.place, board, "march")) == oracle(other, board)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_season_is_closed_as_by_the_oracle_and_amended_without_changes_to_the_same_digest(
+    tmp_path: Path, engines: Engines, seed: int
+):
+    world = seasonal_world(tmp_path / "home", engines["sail"], ANY_BOARDS)
+    events = any_scores(Random(seed))
+    for number in range(3):
+        ingest(world, f"part-{number}.jsonl", events[number::3], through=D3 if number == 2 else None)
+    world.night(D1, D2)
+    world.night(D3)
+    try:
+        for board in world.boards:
+            closed = close(world.place, board.name, "march")
+            assert final(world, closed) == oracle(world, board.name), board.name
+            assert amend(world.place, closed, "again", "nothing changed") == closed, board.name
+    finally:
+        stopped(world)
+
+
+def test_a_board_of_items_is_closed_and_amended_like_any_other(tmp_path: Path, engines: Engines):
+    boards = '[plays]\nsource = "item_events"\nfilter = { category = ["song"] }\nseasons = ["march"]\n'
+    world = seasonal_world(tmp_path / "home", engines["sail"], boards)
+    items = [item_event(f"e{n}", f"song-{n % 3}", f"{D2}T10:0{n}", weight=n, category="song") for n in range(1, 8)]
+    world.ingest("items.jsonl", [*items, item_event("e9", "talk", f"{D2}T10:00", category="talk")], through=D3)
+    world.night(D1, D3)
+    try:
+        closed = close(world.place, "plays", "march")
+        assert [(row.player_id, row.points) for row in final(world, closed)] == [
+            ("song-1", 12),
+            ("song-0", 9),
+            ("song-2", 7),
+        ]
+        world.ingest("late.jsonl", [item_event("late", "song-2", f"{D2}T11:00", weight=9, category="song")])
+        assert [(row["player_id"], row["points"]) for row in exceptions(world.place)] == [("song-2", 9)]
+        made = accept(world.place, "plays", "march", "late", "the log was late")
+        best = final(world, made)[0]
+        assert (best.player_id, best.points) == ("song-2", 16)
+    finally:
+        stopped(world)
+
+
+def any_scores(random: Random) -> list[dict[str, object]]:
+    """Scores of few players and few values, so that they tie; copies on one day and across midnight."""
+    found = []
+    for number in range(150):
+        day, minute = random.choice((D1, D2, D3)), random.choice((0, 5, 700, 1390, 1439))
+        at = f"{day}T{minute // 60:02}:{minute % 60:02}"
+        event_id = f"e{random.randrange(130)}"
+        points = random.choice((0, 0, 1, -2, 3, "0.5", "12.25"))
+        player = random.choice(("ana", "Ana", "ben", "cai", "dee", "élan", "zoë"))
+        made = score(event_id, player, points, at, random.choice(("ranked", "casual")))
+        found.append(made | {"season": random.choice(("spring", "summer")), "match_id": f"m{number}"})
+    return found
 
 
 def test_a_night_that_corrects_a_day_leaves_the_closed_period_alone(world: World):
