@@ -9,8 +9,11 @@ from collections import Counter
 
 import psutil
 import pytest
+from engines import MAKERS
 
 from jobs import demo_data
+from lakehouse import tables
+from lakehouse.delta_rs import DeltaRsStore
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +30,14 @@ def shown(home):
     return run_demo(home)
 
 
-def run_demo(home) -> str:
+def run_demo(home, **environ) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "daybreak.cli", "demo"],
-        env={**os.environ, "DAYBREAK_HOME": str(home), "COLUMNS": "160", "NO_COLOR": "1"},
+        env={**os.environ, "DAYBREAK_HOME": str(home), "COLUMNS": "160", "NO_COLOR": "1", **environ},
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -91,3 +94,27 @@ def test_a_second_demo_gives_the_same_lists_and_leaves_no_process(home, shown):
     assert both_lists(again) == both_lists(shown) != []
     left = [p.info for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])]
     assert left == []
+
+
+def test_on_apache_spark_it_gives_the_same_lists_tables_and_report(home, shown, tmp_path):
+    on_spark = run_demo(tmp_path, DAYBREAK_ENGINE="spark", DAYBREAK_SPARK__DRIVER_MEMORY="2g")
+    assert both_lists(on_spark) == both_lists(shown) != []
+    assert words_of(on_spark, tmp_path) == words_of(shown, home)
+    stores = {
+        engine: DeltaRsStore(folder / "demo" / "lake") for engine, folder in (("sail", home), ("spark", tmp_path))
+    }
+    for table in (*tables.DERIVED, tables.SERVED_LISTS, tables.CORRECTIONS):
+        rows = {engine: sorted(map(str, store.read(table).to_pylist())) for engine, store in stores.items()}
+        assert rows["spark"] == rows["sail"] != [], table.name
+    for engine, maker in MAKERS.items():
+        commits = [commit for table in tables.DERIVED for commit in stores[engine].commits_after(table, -1)]
+        made = {commit.engine for commit in commits if commit.run_id}
+        assert made
+        assert all(name.startswith(maker) for name in made), made
+
+
+def words_of(text, home) -> str:
+    """What was shown, without what differs from run to run: homes, run ids, instants."""
+    text = text.replace(str(home), "HOME")
+    text = re.sub(r"night-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}", "RUN", text)
+    return re.sub(r"\d{4}-\d{2}-\d{2}T[0-9:.]+(\+00:00|Z)?", "INSTANT", " ".join(text.split()))
