@@ -78,10 +78,12 @@ def test_commands_that_a_page_names_exist(page):
 
     from daybreak.cli import app
 
-    commands = set(typer.main.get_command(app).commands)
+    commands = typer.main.get_command(app).commands
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"(?:`|^ {4}|[A-Z]=\S+ )(?:\.venv/bin/)?daybreak ([a-z][a-z-]*)", text, re.MULTILINE))
-    assert named <= commands
+    assert named <= set(commands)
+    of_boards = set(re.findall(r"(?:`|^ {4})(?:\.venv/bin/)?daybreak board ([a-z][a-z-]*)", text, re.MULTILINE))
+    assert of_boards <= set(commands["board"].commands)
 
 
 def test_the_makefile_has_the_agreed_targets_and_helps_by_default():
