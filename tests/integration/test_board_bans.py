@@ -1,6 +1,7 @@
 """Bans and voids reach every board in one call, last through every recompute, and an unban restores what was."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from seasons import (
 from daybreak.errors import InputIncompleteError, UnreachableError, UsageError
 from daybreak.ranking import ranks
 from daybreak.serving.lists import Lists
+from jobs import board_versions
 from jobs.board_actions import audit
 from jobs.board_bans import ban, unban, void
 from jobs.board_close import close
@@ -114,6 +116,54 @@ def test_the_amendment_of_a_ban_lists_who_left_who_moved_and_whose_prize_changed
     assert set(found) == moved | prizes | {"cai"}
     second = next(row.player_id for row in before if row.rank == 2)
     assert found[second]["new_prizes"].startswith("cup")
+
+
+class KilledError(Exception):
+    """Stands in for a SIGKILL: nothing catches it."""
+
+
+@pytest.mark.parametrize("point", ["close.ranks", "close.row"])
+def test_an_amendment_killed_anywhere_is_completed_when_it_is_repeated_and_undone_by_an_unban(
+    world: World, monkeypatch: pytest.MonkeyPatch, point: str
+):
+    known = newest_versions(world.store)["goals", "march"]
+    die_at(point, monkeypatch)
+    with pytest.raises(KilledError):
+        ban(world.place, "cai", long_ago(), "bots")
+    monkeypatch.undo()
+    undone = unban(world.place, "cai", "no bots")
+    assert_all_as_by_the_oracle(world)
+    assert newest_versions(world.store)["goals", "march"].content_hash == known.content_hash
+    assert all(each.version <= 3 for each in undone.amended)
+
+
+@pytest.mark.parametrize("point", ["close.prizes", "close.published"])
+def test_a_ban_killed_in_an_amendment_is_completed_by_the_same_ban(
+    world: World, monkeypatch: pytest.MonkeyPatch, point: str
+):
+    die_at(point, monkeypatch)
+    with pytest.raises(KilledError):
+        ban(world.place, "cai", long_ago(), "bots")
+    monkeypatch.undo()
+    ban(world.place, "cai", long_ago(), "bots")
+    assert_all_as_by_the_oracle(world, banned={"cai": long_ago()})
+    assert {each.version for each in newest_versions(world.store).values()} == {2}
+    counts = Counter((row["board"], row["period"], row["version"]) for row in closes(world))
+    assert set(counts.values()) == {1}
+
+
+def closes(world: World) -> list[dict[str, object]]:
+    return list(world.store.read(tables.BOARD_CLOSES).to_pylist())
+
+
+def die_at(point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next amendment end at that point."""
+
+    def crash_point(name: str) -> None:
+        if name == point:
+            raise KilledError(name)
+
+    monkeypatch.setattr(board_versions, "crash_point", crash_point)
 
 
 def test_a_ban_since_an_instant_spares_the_periods_that_end_before_it(world: World):
