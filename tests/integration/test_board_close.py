@@ -1,9 +1,7 @@
 """A season that is closed: once, exactly, with its prizes, whatever happens while it is."""
 
-import os
+import json
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +37,6 @@ from jobs.place import Place
 from lakehouse import tables
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 POINTS = [
     point for point in crashpoints.POINTS if point.startswith("close.") or point in ("board.staged", "board.swapped")
 ]
@@ -63,22 +60,6 @@ rank_style = "ordinal"
 filter = { match_type = ["ranked"] }
 """
 HALVES = "gold 1/2, silver 1/2"
-CLOSE = """
-import sys
-from pathlib import Path
-from daybreak import boards, clock
-from daybreak.serving.lists import Lists
-from daybreak.serving.server import connect
-from daybreak.settings import load
-from jobs.board_close import close
-from jobs.place import Place
-from lakehouse.engines import open_engine, open_store
-conf = load()
-engine = open_engine(conf)
-lists = Lists(connect(conf), conf.redis)
-with Place(conf, open_store(conf, engine), lists, clock.now, engine, boards.load(conf.boards_folder)) as place:
-    print(close(place, *sys.argv[1:]).content_hash)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -296,12 +277,12 @@ def test_a_night_that_corrects_a_day_leaves_the_closed_period_alone(world: World
 def test_a_close_killed_anywhere_is_completed_by_the_next_with_late_events_arriving(
     world: World, undisturbed: str, point: str
 ):
-    killed = close_by_command(world, DAYBREAK_CRASH_AT=point)
-    assert killed.returncode == -9, killed.stderr
+    words = ("board", "close", "goals", "march", "--format", "json")
+    world.command(*words, code=-9, DAYBREAK_CRASH_AT=point)
     if point.startswith("close."):
         ingest(world, "late.jsonl", [score("late", "gus", 90, f"{D2}T12:00")])
-    again = close_by_command(world)
-    assert again.stdout.strip() == undisturbed, again.stderr
+    out, _ = world.command(*words)
+    assert json.loads(out)["content_hash"] == undisturbed
     assert_one_version(world, undisturbed)
     if point.startswith("close."):
         assert "late.jsonl" not in "".join(board_versions.versions(world.store)[0].counted)
@@ -392,19 +373,6 @@ def assert_one_version(world: World, content_hash: str) -> None:
     assert served(world, "goals", "march") == [(row.rank, row.player_id) for row in due]
     generations = [row for row in world.store.read(tables.PUBLICATIONS).to_pylist() if row["period"] == "march"]
     assert max(row["generation"] for row in generations if row["board"] == "goals") == 1
-
-
-def close_by_command(world: World, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """`close goals march` in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", CLOSE, "goals", "march"],
-        env=os.environ | world.environ | environ,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_the_scores_of_these_tests_hold_what_they_say():
