@@ -7,7 +7,7 @@ SOURCES := daybreak streaming lakehouse jobs
 CHECKED := $(SOURCES) bench deploy docs tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint types imports fmt bench docs bundle lock clean
+.PHONY: help setup demo test test-fast lint types imports fmt bench bench-large docs bundle lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fmt: setup ## Format, and mend what ruff can mend
 
 bench: setup ## Measure the targets, write bench/RESULTS.md
 	$(BIN)/python -m bench
+
+bench-large: setup ## Measure 2.5 M, 20 M and 100 M events on every engine, write bench/LARGE.md
+	$(BIN)/python -m bench.large_days
 
 docs: setup ## Generate the reference pages and conf/README.md
 	$(BIN)/python docs/generate.py
