@@ -33,6 +33,7 @@ def board_night(
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
+    commit.finish_others(place)  # before anything is derived from what they leave behind
     run = pin_boards(
         place.store,
         place.settings,
@@ -51,7 +52,6 @@ def board_night(
     boards.derive()
     crash_point("boards.derived")
     check(boards)
-    commit.finish_others(night)
     commit.commit(night)
     if all(day.is_complete for day in night.pin.days):
         board_publish.publish(boards, place.board_lists)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
+from jobs.place import Place
 from jobs.runtime import Night, RunState, code_version, saved_runs
 from lakehouse import tables
 from lakehouse.engine import StagedTable
@@ -149,17 +150,13 @@ def newest_manifest_versions(night: Night) -> dict[str, int]:
     return dict(newest["table_versions"])
 
 
-def unfinished(night: Night) -> list[RunState]:
-    """Runs that died between their first commit and their manifest, oldest first."""
-    return [
-        state
-        for state in saved_runs(night.settings)
-        if state.step == "committing" and state.pin.run_id != night.pin.run_id
-    ]
+def unfinished(place: Place, but: str | None) -> list[RunState]:
+    """Runs that died between their first commit and their manifest, oldest first; `but` is left out."""
+    return [state for state in saved_runs(place.settings) if state.step == "committing" and state.pin.run_id != but]
 
 
-def finish_others(night: Night) -> list[str]:
-    """Roll dead runs forward from their checked staging.
+def finish_others(place: Place, but: str | None = None) -> list[str]:
+    """Roll dead runs forward from their checked staging, all of them save the run `but`.
 
     One that a newer run has overtaken, or whose staging has changed, is abandoned; if it left a table half
     committed, `refuse_foreign_commits` names its days.
@@ -167,8 +164,8 @@ def finish_others(night: Night) -> list[str]:
     Returns the run ids that were finished.
     """
     whole = []
-    for state in unfinished(night):
-        other = Night(night.settings, night.store, night.clock, state, night.engine)
+    for state in unfinished(place, but):
+        other = place.night(state)
         try:
             commit_tables(other)
             whole.append(other)

@@ -177,7 +177,7 @@ def run_loaded_step(place: Place, night: Night, step: str) -> Any:
         case "check":
             return check.check(night)
         case "commit":
-            commit.finish_others(night)
+            commit.finish_others(place, but=night.pin.run_id)
             return commit.commit(night)
         case "capture":
             return capture.capture(night, place.lists)
