@@ -1,5 +1,7 @@
 # Daybreak: what can be done from a checkout. Needs Python 3.11+ and make.
 PYTHON ?= python3
+# Processes that tests run in; each may start a JVM of its own.
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.daybreak-setup
@@ -26,7 +28,7 @@ demo: setup ## Replay real flights, correct the day, show the error
 	@$(BIN)/daybreak demo
 
 test: lint types imports ## Everything: lint, types, import contracts, the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test-fast: setup ## The tests that start no engine, server or process
 	$(BIN)/python -m pytest -m "not slow"

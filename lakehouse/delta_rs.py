@@ -176,16 +176,18 @@ class DeltaRsStore:
         handle = self._open(table, version)
         if handle is None:
             return ds.dataset(table.schema.empty_table())
-        schema = table.schema.remove_metadata()
-        if not table.partition_by:
-            return handle.to_pyarrow_dataset(schema=schema)
-        # delta-rs makes an expression of every file's statistics: a minute for 16,000 days; the day is enough
-        root, local = self.path(table).absolute(), fs.LocalFileSystem()
+        # not handle.to_pyarrow_dataset: its files are read through Python, and a process that ends while Arrow's
+        # threads are in there is aborted; and it makes an expression of every file's statistics
+        schema, root, local = table.schema.remove_metadata(), self.path(table).absolute(), fs.LocalFileSystem()
         parquet = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True))
-        fragments = [
-            parquet.make_fragment(str(root / unquote(path)), local, pc.field("day") == pa.scalar(day, pa.date32()))
-            for path, day, _ in _files_of(handle)
-        ]
+        if not table.partition_by:
+            paths = pa.table(handle.get_add_actions())["path"].to_pylist()
+            fragments = [parquet.make_fragment(str(root / unquote(path)), local) for path in paths]
+        else:
+            fragments = [
+                parquet.make_fragment(str(root / unquote(path)), local, pc.field("day") == pa.scalar(day, pa.date32()))
+                for path, day, _ in _files_of(handle)
+            ]
         return ds.FileSystemDataset(fragments, schema, parquet, local)
 
     def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 from stores import AT, ENGINE_INFO, ONE, RETENTION, THREE, TWO, content, daily, store_of
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
@@ -17,7 +18,7 @@ from lakehouse import delta_rs
 from lakehouse.delta_rs import DeltaRsStore
 from lakehouse.engine import StagedTable
 from lakehouse.store import Store, Transaction
-from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES
+from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES, Table
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,13 @@ def test_a_table_is_made_once_and_empty(store: Store, name: str) -> None:
     store.create(table)
     assert (store.exists(table), store.version(table)) == (True, 0)
     assert store.read(table).schema == table.schema
+
+
+@pytest.mark.parametrize("table", [DAILY_COUNTS, RUNS], ids=lambda table: table.name)
+def test_files_are_read_without_python(store: Store, table: Table) -> None:
+    """A process that ends while Arrow's threads read through a Python filesystem is aborted: one in five was."""
+    store.create(table)
+    assert isinstance(store.dataset(table).filesystem, LocalFileSystem)
 
 
 def test_rows_round_trip_at_every_version(store: Store) -> None:

@@ -24,7 +24,7 @@ BOARD_POINTS = {"board.staged", "board.swapped"} | {
     or point.removeprefix("night.committed.") in {t.name for t in tables.BOARD_TABLES}
 }
 POINTS = [point for point in crashpoints.POINTS if not point.startswith("ingest.") and point not in BOARD_POINTS]
-SPARK_POINTS = ["night.derived", "night.committed.hourly_counts", "night.manifest", "publish.swapped"]
+SPARK_POINTS = ["night.committed.hourly_counts", "night.manifest"]
 """Of Apache Spark, which takes 9 s to start, the points around its own commits."""
 INGEST_POINTS = [point for point in crashpoints.POINTS if point.startswith("ingest.")]
 DAY_LIST = "select item_id, count from daily_counts where day = '2026-03-02' order by count desc, item_id desc"
