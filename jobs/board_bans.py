@@ -21,6 +21,7 @@ from jobs.board_amend import amend
 from jobs.board_night import board_night
 from jobs.board_run import SOURCES, Ranked
 from jobs.board_versions import Version, newest_versions
+from jobs.commit import finish_others
 from jobs.place import Place
 from jobs.status import newest_days, ranges
 from lakehouse import tables
@@ -103,6 +104,7 @@ def recorded(place: Place, what: str, note: Callable[[], None], reach: Callable[
     run_id = f"{what.partition(' ')[0]}-{uuid4().hex[:8]}"
     try:
         with place.lease(run_id):
+            finish_others(place)  # a dead run's days count too, and are derived anew if they must be
             note()
             return reach(run_id)
     except UnreachableError as error:

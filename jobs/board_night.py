@@ -6,6 +6,7 @@ Events of its days that came too late for a closed period are noted at the end.
 import json
 from collections.abc import Iterable
 from datetime import date
+from itertools import count
 
 from daybreak.crashpoints import crash_point
 from jobs import board_actions, board_exceptions, board_publish, commit
@@ -14,7 +15,7 @@ from jobs.boards import BoardNight
 from jobs.check import refuse
 from jobs.place import Place
 from jobs.runtime import ONE_DAY
-from lakehouse import board_recount, checks
+from lakehouse import board_recount, checks, tables
 
 
 def board_night(
@@ -39,7 +40,7 @@ def board_night(
         place.settings,
         place.clock,
         place.boards,
-        f"{run_id}.boards",
+        unused(place, f"{run_id}.boards"),
         first,
         last,
         allow_incomplete=allow_incomplete,
@@ -60,6 +61,13 @@ def board_night(
     night.state.step = "done"
     night.save()
     return boards
+
+
+def unused(place: Place, run_id: str) -> str:
+    """`run_id`, numbered where a run of that id is in a manifest already: a repeated step is a run of its own."""
+    known = {str(row["run_id"]) for row in place.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
+    numbered = (f"{run_id}.{number}" for number in count(2))
+    return run_id if run_id not in known else next(each for each in numbered if each not in known)
 
 
 def check(boards: BoardNight) -> None:

@@ -74,8 +74,8 @@ def rules_of(boards: Boards, settings: Settings) -> dict[str, str]:
 
 
 def newest_ranked_day(store: Store, last: date) -> date:
-    """The newest day that any run of boards has corrected, at least `last`."""
-    return max([last, *newest_days(store, "boards")])
+    """The newest day that a run of boards has corrected and that was complete, at least `last`."""
+    return max([last, *(day for day, seen in newest_days(store, "boards").items() if seen["is_complete"])])
 
 
 def to_rank(boards: Boards, first: date, last: date, newest: date, closed: Collection[tuple[str, str]]) -> list[Ranked]:
@@ -118,8 +118,8 @@ def pin_boards(
     closed = closed_periods(store)
     ranked = {each.key: each for each in [*to_rank(boards, first, last, newest, closed), *also]}
     span = span_of(ranked.values(), (first, last))
-    named = sum(content_version(store, version, table) for table, version in versions)
-    days = day_pins(store, settings, versions, first, last, KINDS[versions[0][0].name])
+    days = day_pins(store, settings, versions, first, last, [KINDS[table.name] for table, _ in versions])
+    named = events_named(store)
     read: Mapping[str, int] = {table.name: version for table, version in versions}
     fenced = [
         (tables.PLAYER_DAYS, (first, last)),
@@ -143,6 +143,12 @@ def pin_boards(
         parameters_hash=parameters_hash(settings),
     )
     return BoardRun(state, sorted(ranked.values(), key=lambda each: each.key), closed)
+
+
+def events_named(store: Store) -> int:
+    """What names a run's events: it rises with every event table, also with one that no board reads just now."""
+    versions = [(table, store.version(table)) for table in SOURCES.values()]
+    return sum(content_version(store, version, table) for table, version in versions if version >= 0)
 
 
 def span_of(ranked: Iterable[Ranked], otherwise: tuple[date, date]) -> tuple[date, date]:

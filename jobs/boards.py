@@ -76,7 +76,7 @@ class BoardNight:
             self.stage_player_days()
             if not self.run.ranked:
                 for table in tables.BOARD_TABLES[1:]:
-                    night.stage(table, night.engine.read([], table.schema))
+                    self.stage_with_kept(table, night.engine.read([], table.schema))
             else:
                 self.stage_totals()
                 self.stage_snapshots()

@@ -112,11 +112,9 @@ def write_manifest(night: Night) -> None:
 def manifest_versions(night: Night) -> dict[str, int]:
     """The manifest after this run: its tables as they are now, everything else as the manifest before had it."""
     pin = night.pin
-    if pin.kind == "items":
-        events = {tables.ITEM_EVENTS.name: pin.read_version}
-    else:
-        events = {tables.SCORE_EVENTS.name: pin.read_version}
-    return newest_manifest_versions(night) | {table.name: night.store.version(table) for table in night.tables} | events
+    events = tables.ITEM_EVENTS if pin.kind == "items" else tables.SCORE_EVENTS
+    read = {events.name: pin.read_version} if pin.read_version >= 0 else {}
+    return newest_manifest_versions(night) | {table.name: night.store.version(table) for table in night.tables} | read
 
 
 def refuse_foreign_commits(night: Night) -> None:

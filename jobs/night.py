@@ -86,6 +86,7 @@ def nightly(
                 boards = board_night(place, run_id, first, last, allow_incomplete=allow_incomplete)
                 done = replace(done, boards=len(boards.run.ranked), board_version=boards.night.pin.lake_version)
                 optimize.compact(boards.night)
+                optimize.clear_staging(boards.night)
             except DaybreakError as error:
                 failure = failure or error
         if failure:

@@ -139,7 +139,7 @@ def pin(
     if version < 0:
         raise InputIncompleteError(f"no item_events at {settings.lake_root}; take events in with: daybreak ingest FILE")
     named = content_version(store, version)
-    days = day_pins(store, settings, [(tables.ITEM_EVENTS, version)], first, last, "items")
+    days = day_pins(store, settings, [(tables.ITEM_EVENTS, version)], first, last, ["items"])
     return RunState(
         pin=Pin(
             run_id=run_id,
@@ -156,9 +156,16 @@ def pin(
 
 
 def day_pins(
-    store: Store, settings: Settings, versions: Sequence[tuple[Table, int]], first: date, last: date, kind: str
+    store: Store,
+    settings: Settings,
+    versions: Sequence[tuple[Table, int]],
+    first: date,
+    last: date,
+    kinds: Sequence[str],
 ) -> list[DayPin]:
     """What each day looks like in the events at these versions; several tables are added up.
+
+    A day is complete when it is in the events of all `kinds`.
 
     Raises:
         CheckFailedError: a day too large to be summed exactly.
@@ -169,14 +176,14 @@ def day_pins(
     for events, version in versions:
         rows.update(store.row_counts(events, version, before, last))
         slices.update(lookback_rows(store, version, before, last, settings.night.dedup_lookback, events))
-    first_open = complete_through(store, settings, kind)
+    first_open = [complete_through(store, settings, kind) for kind in kinds]
     days = [
         DayPin(
             day=day,
             rows=rows[day],
             lookback_rows=slices[day_before(day)],
             previous_rows=rows[day_before(day)],
-            is_complete=is_complete(first_open, day),
+            is_complete=all(is_complete(each, day) for each in first_open),
         )
         for day in days_between(first, last)
     ]

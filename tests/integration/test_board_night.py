@@ -14,8 +14,10 @@ from daybreak import clock
 from daybreak.errors import InputIncompleteError
 from daybreak.events import Kind
 from daybreak.serving.server import EmbeddedServer
+from jobs import board_close
 from jobs.ingest import declare_complete, ingest_file
-from lakehouse import tables
+from jobs.night import run_step
+from lakehouse import analyst, tables
 
 pytestmark = pytest.mark.slow
 
@@ -181,3 +183,59 @@ def test_an_empty_day_has_an_empty_board(world: BoardWorld):
     served = world.place.board_lists.top("points", "2026-03-04", 10)
     assert served is not None
     assert served.places == ()
+
+
+WEEKLY = """
+[weekly]
+periods = ["week"]
+grace = "0s"
+"""
+
+
+@pytest.fixture
+def weekly(tmp_path: Path, engines: Engines) -> Iterator[BoardWorld]:
+    """A world with one board of weeks, whose scores of a week are in."""
+    home = tmp_path / "home"
+    (home / "conf").mkdir(parents=True)
+    (home / "conf" / "boards.toml").write_text(WEEKLY)
+    made = BoardWorld(home, engines["sail"], boards_folder=home / "conf")
+    made.scores("scores.jsonl", some_scores(), through=date(2026, 3, 8))
+    yield made
+    EmbeddedServer(home).stop()
+
+
+def test_a_run_that_ranks_nothing_keeps_the_snapshots_of_its_days(weekly: BoardWorld):
+    weekly.night(D2)
+    weekly.night(D3, date(2026, 3, 8))
+    board_close.close(weekly.place, "weekly", "2026-W10")
+    kept = weekly.store.read(tables.BOARD_SNAPSHOTS, days=[D2]).num_rows
+    late = score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))
+    weekly.scores("late.jsonl", [late])
+    assert weekly.night(D2).boards == 0
+    assert weekly.store.read(tables.BOARD_SNAPSHOTS, days=[D2]).num_rows == kept > 0
+
+
+def test_a_repeated_step_of_boards_is_in_a_manifest_of_its_own(weekly: BoardWorld):
+    run_step(weekly.place, "boards", "again", D2, D2, False)
+    weekly.scores("late.jsonl", [score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))])
+    run_step(weekly.place, "boards", "again", D2, D2, False)
+    assert analyst.manifest(weekly.store)["player_days"] == weekly.store.version(tables.PLAYER_DAYS)
+    assert weekly.store.read(tables.RUNS).num_rows == 2
+
+
+def test_boards_of_items_alone_leave_the_scores_readable(weekly: BoardWorld):
+    items = weekly.home / "items"
+    items.mkdir()
+    (items / "boards.toml").write_text('[items]\nsource = "item_events"\nperiods = ["day"]\n')
+    other = weekly.beside(boards_folder=items)
+    other.ingest("events.jsonl", some_days(), through=D3)
+    other.night(D2)
+    found = analyst.connect(other.store).execute("select count(*) from score_events").fetchone()
+    assert found == (len(some_scores()),)
+
+
+def test_the_staging_of_boards_goes_with_its_time_on_a_lake_of_scores(weekly: BoardWorld):
+    hasty = weekly.beside(boards_folder=weekly.home / "conf", lake={"staging_keep": "0s"})
+    for day in (D2, D3):
+        hasty.night(day)
+    assert len(list(hasty.settings.staging_root.iterdir())) == 1
