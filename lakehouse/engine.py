@@ -167,8 +167,9 @@ class Engine(ABC):
         """No rows. On a cluster `createDataFrame([], …)` would start a Python on the workers to make none."""
         from pyspark.sql import functions as F
 
+        nothing = self.spark.range(0)  # first: columns of classic Spark need a session
         columns = [F.lit(None).cast(_spark_type(field.type)).alias(field.name) for field in schema]
-        return self.spark.range(0).select(*columns)
+        return nothing.select(*columns)
 
     def _read_partitioned(self, files: Sequence[str], schema: pa.Schema) -> "DataFrame":
         from pyspark.sql import functions as F

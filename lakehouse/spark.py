@@ -97,10 +97,12 @@ class SparkEngine(Engine):
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
+        is_submitted = SUBMITTED in os.environ
+        if not is_submitted:
+            self.java()  # what a machine lacks is said before what a process has
         if SparkContext._active_spark_context is not None:
             raise LakeFailedError("another Spark session runs in this process; stop it first")
         hush()
-        is_submitted = SUBMITTED in os.environ
         if is_submitted:
             SparkContext._ensure_initialized()  # so that the next line reads what spark-submit was told
         conf = SparkConf(loadDefaults=is_submitted)

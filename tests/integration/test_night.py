@@ -251,7 +251,7 @@ def test_staging_of_finished_runs_is_removed_after_its_time(world: World):
 
 def test_doctor_finds_everything_here_and_names_what_is_not(world: World):
     out, _ = world.command("doctor", "--format", "csv")
-    assert "engine sail,True" in out
+    assert f"engine {world.settings.engine},True" in out
     out, _ = world.command("doctor", "--format", "csv", code=1, DAYBREAK_REDIS__URL="redis://127.0.0.1:1/0")
     assert "redis,False" in out
     assert "127.0.0.1:1" in out
@@ -269,6 +269,8 @@ def test_a_wrong_staging_is_caught_by_the_recount_and_nothing_is_committed(world
     place = rows.schema.get_field_index("item_id")
     swapped = pa.array(["item-forged", *rows["item_id"].to_pylist()[1:]])
     pq.write_table(rows.set_column(place, rows.schema.field("item_id"), swapped), file)
+    for checksum in folder.glob(".*.crc"):  # Spark's own; without it only the recount can tell
+        checksum.unlink()
     with pytest.raises(CheckFailedError, match="not committed"):
         run_step(world.place, "check", "forged", None, None, False)
     assert world.store.version(tables.DAILY_COUNTS) == -1

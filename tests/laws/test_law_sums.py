@@ -65,10 +65,8 @@ def test_pin_refuses_a_day_of_more_rows(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_largest_sum_is_exact(engine: Engine, tmp_path: Path) -> None:
-    rows = hours(pin.ROWS_MAX * WEIGHT_MAX - WEIGHT_MAX, WEIGHT_MAX - 1, 1)
-    frame = engine.spark.createDataFrame(
-        tables.HOURLY_COUNTS.schema.empty_table().from_pylist(rows, tables.HOURLY_COUNTS.schema)
-    )
+    files = hours(tmp_path, pin.ROWS_MAX * WEIGHT_MAX - WEIGHT_MAX, WEIGHT_MAX - 1, 1)
+    frame = engine.read(files, tables.HOURLY_COUNTS.schema)
     staged = engine.stage(daily_counts(frame, []), tables.DAILY_COUNTS, tmp_path / "daily")
     assert [row["count"] for row in pq.read_table(staged.files[0]).to_pylist()] == [pin.ROWS_MAX * WEIGHT_MAX]
     found = checks.profile(engine, engine.read(staged.files, tables.DAILY_COUNTS.schema), tables.DAILY_COUNTS)

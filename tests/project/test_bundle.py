@@ -40,6 +40,8 @@ def python(bundle: tuple[Path, Path], tmp_path: Path):
 
     def run(*words: str) -> str:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("DAYBREAK_")}
+        for forced in ("PY_COLORS", "FORCE_COLOR"):  # either makes the help a terminal's
+            environ.pop(forced, None)
         environ |= {
             "PYTHONPATH": os.pathsep.join([str(bundle[0]), sysconfig.get_path("purelib")]),
             "PYTHONSAFEPATH": "1",
