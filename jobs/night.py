@@ -105,6 +105,7 @@ def item_night(
 ) -> tuple[Summary, CheckFailedError | None]:
     """The steps of the items, and what kept a list from being published, if anything did."""
     progress("pin")
+    commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
     state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
     night = place.night(state)
     night.save()
