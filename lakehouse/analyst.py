@@ -66,7 +66,7 @@ def _view(duck: Any, store: Store, table: Table, pinned: dict[str, int], version
     duck.register(base, rows)
     columns = ", ".join(f'"{name}"' for name in table.schema.names)
     only = ONLY_CLOSED if table in tables.CLOSED_TABLES else ""
-    duck.execute(f'create temp view "{table.name}" as select {columns} from "{base}" {only}')  # noqa: S608
+    duck.execute(f'create temp view "{table.name}" as select {columns} from "{base}" {only}')  # noqa: S608 - names are ours, values none
     duck.execute(f'comment on view "{table.name}" is {_quoted(table.comment)}')
     for name, comment in table.comments.items():
         duck.execute(f'comment on column "{table.name}"."{name}" is {_quoted(comment)}')

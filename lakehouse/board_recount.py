@@ -211,7 +211,7 @@ def _ranked(duck: Any, ranked: Collection[tuple[date, str, str]] | None) -> None
         return
     keys = ", ".join(RANKED.names)
     duck.execute(
-        f"create temp table ranked as select {keys} from board_snapshots "  # noqa: S608
+        f"create temp table ranked as select {keys} from board_snapshots "  # noqa: S608 - names are ours, values none
         f"union select {keys} from board_histograms"
     )
 

@@ -159,16 +159,16 @@ def _differences(duck: Any, table: Table, what: str, share: int | None) -> list[
 
 def differing(duck: Any, what: str, chosen: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """The first rows of `staged_{what}` that `recounted_{what}` lacks, and the other way round."""
-    columns = duck.sql(f"select * from recounted_{what} limit 0").columns  # noqa: S608
+    columns = duck.sql(f"select * from recounted_{what} limit 0").columns  # noqa: S608 - names are ours, values none
     names = ", ".join(f'"{name}"' for name in columns)
-    staged = f"select {names}, 1 as surplus from staged_{what}{chosen}"  # noqa: S608
-    counted = f"select {names}, -1 as surplus from recounted_{what}{chosen}"  # noqa: S608
+    staged = f"select {names}, 1 as surplus from staged_{what}{chosen}"  # noqa: S608 - names are ours, values none
+    counted = f"select {names}, -1 as surplus from recounted_{what}{chosen}"  # noqa: S608 - names are ours, values none
     duck.execute(
-        f"create or replace temp table differing as select {names}, sum(surplus) as surplus "  # noqa: S608
+        f"create or replace temp table differing as select {names}, sum(surplus) as surplus "  # noqa: S608 - names are ours, values none
         f"from ({staged} union all {counted}) group by all having sum(surplus) <> 0"
     )
     for says, side in (("is staged", "surplus > 0"), ("is due", "surplus < 0")):
-        query = f"select {names} from differing where {side} order by all limit {SHOWN}"  # noqa: S608
+        query = f"select {names} from differing where {side} order by all limit {SHOWN}"  # noqa: S608 - names are ours, values none
         for row in duck.execute(query).fetchall():
             yield says, dict(zip(columns, row, strict=True))
 
