@@ -129,6 +129,7 @@ def spark_version(settings: Settings) -> Finding:
 
 def engine(settings: Settings) -> Finding:
     """The engine of the settings starts and answers; Spark writes a Delta table too."""
+    from lakehouse.connect import ConnectEngine
     from lakehouse.engines import open_engine
 
     name = f"engine {settings.engine}"
@@ -139,7 +140,7 @@ def engine(settings: Settings) -> Finding:
                 return finding(name, True, "answers")
             _write_delta(running, settings.staging_root / f"doctor-{os.getpid()}")
             spark = running.spark.version
-            where = f" at {settings.spark.remote}" if settings.engine == "connect" else ""
+            where = f" at {running.shown}" if isinstance(running, ConnectEngine) else ""
             return finding(name, True, f"Spark {spark}{where} answers and writes Delta")
     except DaybreakError as error:
         return finding(name, False, str(error))

@@ -6,7 +6,7 @@ Reads and writes of frames are all it asks of the server; Delta's own plugin for
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,14 +26,19 @@ REMOTE = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
 class ConnectEngine(Engine):
-    """One session on a remote Spark. The server goes on when it stops."""
+    """One session on a remote Spark. The server goes on when it stops.
+
+    `conf` is set on the session; the URL may hold a token, so only `shown` is printed.
+    """
 
     name = "connect"
     speaks_connect = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, conf: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self.url = url
+        self.shown = "sc://{}:{}".format(*address(url))
+        self.conf = {**MEANING, **(conf or {})}
 
     def _start(self) -> "SparkSession":
         from pyspark.sql import SparkSession
@@ -46,7 +51,8 @@ class ConnectEngine(Engine):
         with self.failing_as("opening a session"):
             spark = SparkSession.builder.remote(self.url).create()
             spark.client.set_retry_policies([DefaultPolicy(max_retries=2, initial_backoff=50, max_backoff=100)])
-            for name, value in MEANING.items():
+        for name, value in self.conf.items():
+            with self.failing_as(f"setting {name} = {value}"):
                 spark.conf.set(name, value)
         return spark
 
@@ -67,7 +73,7 @@ class ConnectEngine(Engine):
             socket.create_connection((host, port), PROBE_SECONDS).close()
         except OSError as error:
             raise LakeFailedError(
-                f"no Spark Connect server answers at {self.url} ({error.strerror or error}); start it, or set "
+                f"no Spark Connect server answers at {self.shown} ({error.strerror or error}); start it, or set "
                 "spark.remote (DAYBREAK_SPARK__REMOTE) to the one that runs"
             ) from None
 
@@ -83,7 +89,7 @@ class ConnectEngine(Engine):
         except (PySparkException, RpcError) as error:
             if isinstance(error, RpcError) or type(error) is SparkConnectGrpcException:
                 self._drop_dead_session()
-            raise LakeFailedError(f"Spark at {self.url} failed during {what}: {said_by(error)}") from error
+            raise LakeFailedError(f"Spark at {self.shown} failed during {what}: {said_by(error)}") from error
 
     def _drop_dead_session(self) -> None:
         """The next use opens a new session when the server is gone."""
@@ -107,7 +113,8 @@ def address(url: str) -> tuple[str, int]:
             return parts.hostname, parts.port or PORT
     except ValueError:
         pass
-    raise UsageError(f"spark.remote = {url!r} is not a Spark Connect URL; write it as sc://host:{PORT}")
+    shown = url.partition(";")[0].rpartition("@")[2]  # what follows may be a token
+    raise UsageError(f"spark.remote = {shown!r} is not a Spark Connect URL; write it as sc://host:{PORT}")
 
 
 def said_by(error: Exception) -> str:

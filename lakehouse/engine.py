@@ -138,9 +138,15 @@ class Engine(ABC):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with self.failing_as(f"staging {table.name} in {folder}"):
             frame.write.mode("error").parquet(str(folder))
+        written = sorted(folder.glob("*.parquet"))
+        if not written and self.name != "sail":  # Spark writes a file even for no rows
+            raise LakeFailedError(
+                f"{self.name} staged {table.name} in a {folder} that is not the one of this machine; "
+                "set lake.staging (DAYBREAK_LAKE__STAGING) to a folder that this machine and all workers share"
+            )
         folder.mkdir(exist_ok=True)
         files, rows = [], 0
-        for file in sorted(folder.glob("*.parquet")):
+        for file in written:
             found = pq.read_metadata(file)
             if found.num_rows:
                 _check_schema(table, file)

@@ -27,7 +27,9 @@ def open_engine(settings: Settings) -> Engine:
 
             if not settings.spark.remote:
                 raise UsageError("engine connect needs spark.remote, as in DAYBREAK_SPARK__REMOTE=sc://host:15002")
-            return ConnectEngine(settings.spark.remote)
+            parts = settings.spark.shuffle_partitions
+            ours = {"spark.sql.shuffle.partitions": str(parts)} if parts else {}
+            return ConnectEngine(settings.spark.remote, ours | settings.spark.conf)
 
 
 def open_store(settings: Settings, engine: Engine) -> Store:

@@ -13,8 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from daybreak.errors import LakeFailedError
+from lakehouse.scratch import rotated, writing
 
-FETCH_SECONDS = 600.0
+FETCH_SECONDS = 180.0
+"""For some 10 MB; a repository that is slower than that is taken for absent."""
 DELTA = version("delta-spark")
 PACKAGES = (f"io.delta:delta-spark_4.2_2.13:{DELTA}", f"io.delta:delta-storage:{DELTA}")
 """All of Delta that these jobs load; what else its description names is in pyspark, or for catalogs of others."""
@@ -38,25 +40,31 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 def cached() -> list[Path] | None:
     """The jars, when they are all there."""
-    return sorted(folder().glob("*.jar")) if folder().is_dir() else None
+    files = [folder() / f"{group}_{name}-{version}.jar" for group, name, version in (x.split(":") for x in PACKAGES)]
+    return files if all(file.is_file() for file in files) else None
 
 
 def fetch(java_home: Path, conf: Mapping[str, str], log: Path) -> list[Path]:
     """The jars; fetched when they are not there yet. Several processes may ask at once.
 
     Raises:
-        LakeFailedError: the repository cannot be reached, or does not have them.
+        LakeFailedError: the repository cannot be reached, or does not have them; the cache cannot be written.
     """
     goal = folder()
-    goal.parent.mkdir(parents=True, exist_ok=True)
-    with (goal.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (found := cached()) is not None:
-            return found
-        with TemporaryDirectory(dir=goal.parent, prefix="new-") as scratch:
-            _resolve(java_home, conf, Path(scratch), log)
-            (Path(scratch) / "jars").rename(goal)
-    return sorted(goal.glob("*.jar"))
+    with writing(goal, "set XDG_CACHE_HOME to a folder that can"):
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        with (goal.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (found := cached()) is not None:
+                return found
+            with TemporaryDirectory(dir=goal.parent, prefix="new-") as scratch:
+                _resolve(java_home, conf, Path(scratch), log)
+                goal.mkdir(exist_ok=True)
+                for jar in (Path(scratch) / "jars").glob("*.jar"):
+                    jar.replace(goal / jar.name)
+    if (found := cached()) is None:
+        raise LakeFailedError(f"the repository gave other jars than {', '.join(PACKAGES)}; look into {goal}")
+    return found
 
 
 def _resolve(java_home: Path, conf: Mapping[str, str], ivy: Path, log: Path) -> None:
@@ -74,7 +82,7 @@ def _resolve(java_home: Path, conf: Mapping[str, str], ivy: Path, log: Path) -> 
     dropped = ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
     environ |= {"JAVA_HOME": str(java_home), "SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0"}
-    log.parent.mkdir(parents=True, exist_ok=True)
+    rotated(log)
     with log.open("ab") as out:
         try:
             done = subprocess.run(

@@ -15,6 +15,7 @@ from tempfile import mkdtemp
 from typing import Literal
 
 from daybreak.errors import LakeFailedError
+from lakehouse.scratch import writing
 
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
@@ -135,18 +136,19 @@ def shim(home: Path, folder: Path) -> Path:
     done = folder / sha256(f"{home}\n{SHIM}".encode()).hexdigest()[:12]
     if done.is_dir():
         return done
-    folder.mkdir(parents=True, exist_ok=True)
-    building = Path(mkdtemp(prefix="new-", dir=folder))
-    building.chmod(0o755)
-    (building / "bin").mkdir()
-    for name in (each for each in home.iterdir() if each.name != "bin"):
-        (building / name.name).symlink_to(name)
-    for name in (each for each in (home / "bin").iterdir() if each.name != "java"):
-        (building / "bin" / name.name).symlink_to(name)
-    script = building / "bin" / "java"
-    quoted = str(home / "bin" / "java").replace("'", "'\\''")
-    script.write_text(SHIM.format(module=VECTOR, java=quoted))
-    script.chmod(0o755)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        building = Path(mkdtemp(prefix="new-", dir=folder))
+        building.chmod(0o755)
+        (building / "bin").mkdir()
+        for name in (each for each in home.iterdir() if each.name != "bin"):
+            (building / name.name).symlink_to(name)
+        for name in (each for each in (home / "bin").iterdir() if each.name != "java"):
+            (building / "bin" / name.name).symlink_to(name)
+        script = building / "bin" / "java"
+        quoted = str(home / "bin" / "java").replace("'", "'\\''")
+        script.write_text(SHIM.format(module=VECTOR, java=quoted))
+        script.chmod(0o755)
     try:
         building.rename(done)
     except OSError:  # another process was first

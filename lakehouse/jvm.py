@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.jars import spark_home
+from lakehouse.scratch import writing
 
-LOG_BYTES = 16 * 2**20
 OPTIONS = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
 OUT_OF_MEMORY = (3, 52)
 """How a JVM ends whose heap was too small: by the option above, or by Spark itself."""
@@ -27,9 +27,6 @@ class Jvm:
         from pyspark.java_gateway import launch_gateway
 
         _forget_gateway(SparkContext)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        if log.exists() and log.stat().st_size > LOG_BYTES:
-            log.replace(log.with_suffix(".log.1"))
         changes = {
             "JAVA_HOME": str(java_home),
             "SPARK_HOME": str(spark_home()),  # another Spark's home would run another Spark
@@ -40,7 +37,7 @@ class Jvm:
             "SPARK_REMOTE": None,
             "SPARK_LOCAL_DIRS": None,
         }
-        with log.open("ab") as out, _environment(changes):
+        with writing(log), log.open("ab") as out, _environment(changes):
             self.gateway = launch_gateway(conf, popen_kwargs={"stdout": out, "stderr": out, "start_new_session": True})
         self.process: subprocess.Popen[bytes] = self.gateway.proc
 
@@ -65,7 +62,10 @@ class Jvm:
 
 
 def close_session(is_alive: bool) -> None:
-    """Stop pyspark's session and forget it, so that the next is a new one; nobody is told when the JVM is gone."""
+    """Stop pyspark's session and forget it, so that the next is a new one; nobody is told when the JVM is gone.
+
+    For whoever started it: pyspark holds one session a process, and does not say whose it is.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -6,7 +6,6 @@ and nothing else; `lakehouse.delta_rs` commits what it staged.
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from daybreak.errors import LakeFailedError
 from lakehouse.engine import Engine, first_line
+from lakehouse.scratch import Scratch, rotated, writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +58,7 @@ class SailEngine(Engine):
         super().__init__()
         self.folder = home / "sail"
         self.memory_pool = memory_pool
+        self.scratch = Scratch(self.folder / "tmp")
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
@@ -72,14 +73,14 @@ class SailEngine(Engine):
         return self._running().pid
 
     def _start(self) -> "SparkSession":
-        self._stopping = False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._sweep()
+        rotated(self.log)
         for _ in range(3):
+            self._stopping = False
             port = _free_port()
             self._child = self._launch(port)
             if self._answers(port):
                 return _session(port)
+            self._stop(None)
         raise LakeFailedError(f"Sail does not start: {self._log_tail()}; its log is {self.log}")
 
     def _stop(self, spark: "SparkSession | None") -> None:
@@ -94,10 +95,10 @@ class SailEngine(Engine):
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-        shutil.rmtree(self._spill(os.getpid()), ignore_errors=True)
+        self.scratch.close()
 
     def _launch(self, port: int) -> subprocess.Popen[bytes]:
-        spill = self._spill(os.getpid())
+        spill = self.scratch.open()
         environ = {name: value for name, value in os.environ.items() if not name.startswith("SAIL_")}
         environ |= {
             "TZ": "UTC",
@@ -108,9 +109,8 @@ class SailEngine(Engine):
             "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(self.memory_pool),
             "SAIL_RUNTIME__TEMPORARY_FILES__PATHS": json.dumps([str(spill)]),
         }
-        spill.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-c", CHILD, str(os.getpid()), "spark", "server"]
-        with self.log.open("ab") as log:
+        with writing(self.log), self.log.open("ab") as log:
             return subprocess.Popen(
                 [*command, "--ip", "127.0.0.1", "--port", str(port)],
                 env=environ,
@@ -168,16 +168,6 @@ class SailEngine(Engine):
                 if self._spark is not None and not self._stopping:
                     self._spark.client._channel.close()
                 return
-
-    def _spill(self, pid: int) -> Path:
-        return self.folder / f"spill-{pid}"
-
-    def _sweep(self) -> None:
-        """Remove what engines of dead processes spilled."""
-        for left in self.folder.glob("spill-*"):
-            pid = int(left.name.removeprefix("spill-"))
-            if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
-                shutil.rmtree(left, ignore_errors=True)
 
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()

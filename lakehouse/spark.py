@@ -4,7 +4,6 @@ The one place where a classic session is built. What the JVM says goes to a log 
 """
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from lakehouse import jars
 from lakehouse.engine import Engine
 from lakehouse.java import Java, find_java
 from lakehouse.jvm import OPTIONS, OUT_OF_MEMORY, Jvm, close_session, failure_in, how, hush
+from lakehouse.scratch import Scratch, rotated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,9 @@ class SparkEngine(Engine):
         super().__init__()
         self.settings = settings
         self.folder = home / "spark"
+        self.scratch = Scratch(self.folder / "tmp")
         self._jvm: Jvm | None = None
+        self._has_session = False
 
     @property
     def spark(self) -> "SparkSession":
@@ -102,6 +104,7 @@ class SparkEngine(Engine):
             self.java()  # what a machine lacks is said before what a process has
         if SparkContext._active_spark_context is not None:
             raise LakeFailedError("another Spark session runs in this process; stop it first")
+        self._has_session = True
         hush()
         if is_submitted:
             SparkContext._ensure_initialized()  # so that the next line reads what spark-submit was told
@@ -109,11 +112,9 @@ class SparkEngine(Engine):
         said = dict(conf.getAll()) if is_submitted else {}
         for name, value in (submitted_conf(self.settings, said) if is_submitted else self._own_conf()).items():
             conf.set(name, value)
-        log_start = self.log.stat().st_size if self.log.exists() else 0
+        log_start = rotated(self.log)
         try:
             if not is_submitted:
-                self._sweep()
-                self._scratch(os.getpid()).mkdir(parents=True, exist_ok=True)
                 self._jvm = Jvm(conf, self.java().home, self.log)
             spark = SparkSession(SparkContext(conf=conf, gateway=self._jvm and self._jvm.gateway))
             spark.catalog.currentCatalog()  # loads Delta's catalog, or fails here
@@ -125,7 +126,7 @@ class SparkEngine(Engine):
 
     def _own_conf(self) -> dict[str, str]:
         files = None if "spark.jars.packages" in self.settings.conf else jars.cached() or self.warm()
-        return own_conf(self.settings, self.folder, self._scratch(os.getpid()), files)
+        return own_conf(self.settings, self.folder, self.scratch.open(), files)
 
     def _not_started(self, why: str, is_submitted: bool) -> str:
         if is_submitted:
@@ -134,11 +135,13 @@ class SparkEngine(Engine):
         return f"Spark does not start on {master_of(self.settings)}: {why}; its log is {self.log}; try: daybreak doctor"
 
     def _stop(self, spark: "SparkSession | None") -> None:
-        close_session(is_alive=self._jvm is None or self._jvm.exit_code(0) is None)
+        if self._has_session:
+            close_session(is_alive=self._jvm is None or self._jvm.exit_code(0) is None)
+        self._has_session = False
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
             jvm.end()
-        shutil.rmtree(self._scratch(os.getpid()), ignore_errors=True)
+        self.scratch.close()
 
     @contextmanager
     def failing_as(self, what: str) -> Iterator[None]:
@@ -164,15 +167,6 @@ class SparkEngine(Engine):
         more = f"; give it more than spark.driver_memory = {self.settings.driver_memory!r}, and"
         hint = more if code in OUT_OF_MEMORY else ";"
         return f"Spark's JVM died during {what} ({ended}){hint} run again; its log is {self.log}"
-
-    def _scratch(self, pid: int) -> Path:
-        return self.folder / "tmp" / str(pid)
-
-    def _sweep(self) -> None:
-        """Remove what Spark spilled for processes that are dead."""
-        for left in (self.folder / "tmp").glob("*"):
-            if not Path(f"/proc/{left.name}").exists():
-                shutil.rmtree(left, ignore_errors=True)
 
 
 def own_conf(settings: Spark, folder: Path, scratch: Path, files: list[Path] | None) -> dict[str, str]:
@@ -219,7 +213,7 @@ def cores(master: str) -> int:
     """
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
-        return len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(inside) if inside.isdigit() else 1
 
 

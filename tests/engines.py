@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from daybreak.errors import DaybreakError
 from daybreak.settings import Settings
 from lakehouse.engine import Engine
 from lakehouse.engines import open_engine
@@ -28,11 +29,18 @@ class Engines:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.running: dict[str, Engine] = {}
+        self.refused: dict[str, DaybreakError] = {}
 
     def __getitem__(self, name: str) -> Engine:
         """The engine, ready to build frames."""
+        if name in self.refused:  # a repository out of reach takes minutes to say so, once
+            raise self.refused[name]
         if name not in self.running:
-            self.running[name] = started(name, self.home)
+            try:
+                self.running[name] = started(name, self.home)
+            except DaybreakError as error:
+                self.refused[name] = error
+                raise
         self.running[name].activate()
         return self.running[name]
 

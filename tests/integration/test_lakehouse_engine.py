@@ -100,7 +100,7 @@ def test_nothing_is_left_after_stop(tmp_path: Path) -> None:
     with SailEngine(tmp_path, 2**30) as engine:
         pid = engine.pid
     assert not Path(f"/proc/{pid}").exists()
-    assert not list((tmp_path / "sail").glob("spill-*"))
+    assert not list((tmp_path / "sail" / "tmp").glob("*/lock"))
 
 
 def test_the_child_dies_with_a_killed_parent(tmp_path: Path) -> None:

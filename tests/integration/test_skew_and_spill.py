@@ -147,10 +147,10 @@ def test_sail_spills_and_gives_equal_rows(tmp_path: Path) -> None:
     count = 1_200_000
     files = write_day(tmp_path, count, repeated=10_000, items=100_000)
     due = with_enough_memory(files, count, tmp_path / "enough")
-    with SailEngine(tmp_path, memory_pool=POOL) as engine, watched(engine.folder, "spill-*/**/*") as spilled:
+    with SailEngine(tmp_path, memory_pool=POOL) as engine, watched(engine.folder, "tmp/*/?*/**/*") as spilled:
         assert digests(engine, files, tmp_path / "out") == due
     assert spilled[0] > POOL / 8
-    assert not list(tmp_path.glob("sail/spill-*"))
+    assert not list(tmp_path.glob("sail/tmp/*/lock"))
 
 
 def test_sail_says_so_when_its_memory_is_too_small_even_to_spill(tmp_path: Path) -> None:

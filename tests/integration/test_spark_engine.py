@@ -19,8 +19,10 @@ from nights import D1, D2, World, some_days
 
 from daybreak.errors import CheckFailedError, LakeFailedError
 from daybreak.serving.server import EmbeddedServer
+from daybreak.settings import Spark
 from lakehouse.delta_rs import DeltaRsStore
 from lakehouse.engine import Engine, load_staged
+from lakehouse.spark import SparkEngine
 from lakehouse.tables import DAILY_COUNTS
 
 pytestmark = pytest.mark.slow
@@ -141,7 +143,7 @@ time.sleep(0.5)
 print(counted())
 before = engine.pid
 engine.stop()
-print(os.path.exists(f"/proc/{before}"), [str(left) for left in (home / "spark" / "tmp").iterdir()])
+print(os.path.exists(f"/proc/{before}"), [str(left) for left in (home / "spark" / "tmp").glob("*/lock")])
 print(counted())
 engine.stop()
 engine.stop()
@@ -149,6 +151,12 @@ engine.stop()
     died, *rest = ran(code, tmp_path)
     assert died.startswith("8 Spark's JVM died during a query (killed by SIGKILL); run again")
     assert rest == ["5 True", "5", "False []", "5"]
+
+
+def test_an_engine_that_may_not_start_leaves_the_running_one_alone(spark_engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(LakeFailedError, match="another Spark session runs in this process"):
+        SparkEngine(Spark(master="local[1]"), tmp_path).__enter__()
+    assert spark_engine.one_row(spark_engine.spark.range(3).selectExpr("count(*) as n")) == {"n": 3}
 
 
 @pytest.mark.parametrize("query", ["time.sleep(100)", "engine.rows(endless())"])
@@ -244,7 +252,7 @@ def test_a_night_on_spark_says_what_the_embedded_one_says(spark_engine: Engine, 
     assert '"command": "nightly"' in out
     assert all(line.startswith(str(D1)) or "distinct +" in line for line in err.splitlines()), err
     assert (world.home / "spark" / "spark.log").exists()
-    assert not list((world.home / "spark" / "tmp").iterdir())
+    assert not list((world.home / "spark" / "tmp").glob("*/lock"))
 
 
 def test_the_doctor_writes_a_delta_table_on_spark(tmp_path: Path) -> None:

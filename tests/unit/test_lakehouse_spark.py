@@ -52,10 +52,15 @@ def test_spark_submit_keeps_master_memory_packages_and_tuning_but_not_the_meanin
     assert made["spark.databricks.delta.snapshotPartitions"] == "2"
 
 
-def test_the_jars_are_kept_per_user_and_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_jars_are_kept_per_user_and_version_and_only_all_of_them_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert jars.cached() is None
     jars.folder().mkdir(parents=True)
-    (jars.folder() / "delta.jar").touch()
-    assert jars.cached() == [jars.folder() / "delta.jar"]
-    assert jars.folder() == tmp_path / "daybreak" / "jars" / f"delta-spark_4.2_2.13-{jars.DELTA}"
+    assert jars.cached() is None
+    (jars.folder() / f"io.delta_delta-spark_4.2_2.13-{jars.DELTA}.jar").touch()
+    (jars.folder() / "other.jar").touch()
+    assert jars.cached() is None
+    (jars.folder() / f"io.delta_delta-storage-{jars.DELTA}.jar").touch()
+    assert jars.cached() == sorted(jars.folder().glob("io.delta*.jar"))
