@@ -1,6 +1,6 @@
 """Compacts the run's days, drops what no kept version of those tables needs, and removes staging that is over.
 
-Writes  item_events and the derived tables  the same rows in fewer files
+Writes  item_events, the derived tables and those without days  the same rows in fewer files
 Rerun   changes nothing
 """
 
@@ -11,6 +11,8 @@ from lakehouse import tables
 
 FILES_PER_DAY = 4
 """A day with more files than this is worth compacting."""
+MOST_FILES = 64
+"""Of a table without days, which every run reads whole and appends a row to."""
 
 
 def optimize(night: Night) -> None:
@@ -31,6 +33,8 @@ def compact(night: Night) -> None:
         if len(files) > FILES_PER_DAY * days:
             night.store.optimize(table, night.pin.first, night.pin.last, night.pin.run_id)
             night.store.vacuum(table)
+    for table in (tables.RUNS, tables.PROGRESS, tables.BOARD_ACTIONS):
+        night.store.tidy(table, MOST_FILES, night.pin.run_id)
 
 
 def clear_staging(night: Night) -> list[str]:

@@ -208,13 +208,23 @@ class DeltaRsStore:
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
+        self._compact(table, [("day", ">=", first.isoformat()), ("day", "<=", last.isoformat())], run_id)
+
+    def tidy(self, table: Table, most_files: int, run_id: str | None = None) -> None:
+        """Compact a table without days that has more files than that, and vacuum it; no row changes."""
+        handle = self._open(table)
+        if handle is not None and len(handle.file_uris()) > most_files:
+            self._compact(table, None, run_id)
+            self.vacuum(table)
+
+    def _compact(self, table: Table, days: list[tuple[str, str, str]] | None, run_id: str | None) -> None:
         if not self.exists(table):
             return
 
         def attempt(handle: DeltaTable) -> int:
             with self._failing_as(table, "compacted"):
                 handle.optimize.compact(
-                    partition_filters=[("day", ">=", first.isoformat()), ("day", "<=", last.isoformat())],
+                    partition_filters=days,
                     commit_properties=_properties({}, described(Transaction(run_id=run_id))),
                 )
             return int(handle.version())

@@ -143,6 +143,10 @@ class DeltaSparkStore:
 
         self._log.until_no_conflict(table, attempt)
 
+    def tidy(self, table: Table, most_files: int, run_id: str | None = None) -> None:
+        """Compact a table without days that has more files than that, and vacuum it; no row changes."""
+        self._log.tidy(table, most_files, run_id)
+
     def vacuum(self, table: Table) -> int:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
         if not self.exists(table):

@@ -155,5 +155,8 @@ class Store(Protocol):
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
 
+    def tidy(self, table: Table, most_files: int, run_id: str | None = None) -> None:
+        """Compact a table without days that has more files than that, and vacuum it; no row changes."""
+
     def vacuum(self, table: Table) -> int:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""

@@ -18,7 +18,7 @@ from lakehouse import delta_rs
 from lakehouse.delta_rs import DeltaRsStore
 from lakehouse.engine import StagedTable
 from lakehouse.store import Store, Transaction
-from lakehouse.tables import DAILY_COUNTS, RUNS, TABLES, Table
+from lakehouse.tables import DAILY_COUNTS, PROGRESS, RUNS, TABLES, Table
 
 pytestmark = pytest.mark.slow
 
@@ -214,6 +214,24 @@ def test_commits_say_who_made_them(store: Store) -> None:
     assert said == [(end, "run-7", (ONE, ONE))]
     assert {commit.claimed_by for commit in newer if not commit.run_id} <= {"run-7"}
     assert store.commits_after(DAILY_COUNTS, end) == []
+
+
+def test_a_table_without_days_is_compacted_once_it_has_many_files(store: Store) -> None:
+    rows = [
+        {"source": "s", "partition": n, "complete_through": AT, "basis": "declared", "recorded_at": AT}
+        for n in range(4)
+    ]
+    for row in rows:
+        store.append(PROGRESS, pa.Table.from_pylist([row], schema=PROGRESS.schema))
+    before = store.version(PROGRESS)
+    store.tidy(PROGRESS, 4)
+    assert store.version(PROGRESS) == before
+    store.tidy(PROGRESS, 3, "opt")
+    (compaction,) = store.commits_after(PROGRESS, before)
+    assert (compaction.operation, compaction.run_id) == ("OPTIMIZE", "opt")
+    assert sorted(store.read(PROGRESS).to_pylist(), key=lambda row: row["partition"]) == rows
+    store.tidy(RUNS, 0)
+    assert not store.exists(RUNS)
 
 
 def test_optimize_and_vacuum_change_no_row(store: Store) -> None:
