@@ -18,9 +18,13 @@ Written by `{command}` on {day}; it took {minutes:.1f} minutes.
 
 Machine: {cores} cores ({processor}), {memory:.0f} GB of memory, {system}. Python {python}; {packages}.
 
-Times are medians of runs that take turns. Rates of the sketch and the worker are per core, by processor time.
+{note}
 A ratio compares two numbers of this same run.
 """
+
+MEDIANS = (
+    "Times are medians of runs that take turns. Rates of the sketch and the worker are per core, by processor time."
+)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -39,10 +43,11 @@ def missed(results: Sequence[Result]) -> str:
     return "\n\n".join(paragraphs) if paragraphs else "None."
 
 
-def head(command: str, seconds: float) -> str:
+def head(command: str, seconds: float, note: str) -> str:
     """Where and when it was measured."""
     return HEAD.format(
         command=command,
+        note=note,
         day=clock.now().date(),
         minutes=seconds / 60,
         cores=psutil.cpu_count(),
@@ -54,9 +59,16 @@ def head(command: str, seconds: float) -> str:
     )
 
 
-def write_page(page: Path, command: str, seconds: float, found: Mapping[str, Sequence[Result]], rest: str = "") -> None:
+def write_page(
+    page: Path,
+    command: str,
+    seconds: float,
+    found: Mapping[str, Sequence[Result]],
+    rest: str = "",
+    note: str = MEDIANS,
+) -> None:
     """Write the tables of all parts, and a paragraph for each target that was missed."""
-    parts = [head(command, seconds)]
+    parts = [head(command, seconds, note)]
     parts += [f"## {title}\n\n{table(results)}\n" for title, results in found.items()]
     parts += [f"## Missed targets\n\n{missed([r for results in found.values() for r in results])}\n"]
     page.write_text("\n".join(parts) + rest)
