@@ -4,6 +4,7 @@ Read once, in the command line, and passed down frozen. An unknown key is an err
 where it stands.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,16 +13,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from daybreak.errors import UsageError
 
+NO_SETTINGS = ("DAYBREAK_ENV", "DAYBREAK_CRASH_AT")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_span(value: Any) -> Any:
     """A time span from `90s`, `5m`, `36h` or `14d`."""
     if isinstance(value, str) and value[-1:] in UNITS and value[:-1].isdigit():
-        return timedelta(**{UNITS[value[-1]]: int(value[:-1])})
+        try:
+            return timedelta(**{UNITS[value[-1]]: int(value[:-1])})
+        except OverflowError:
+            raise ValueError("a span ends at 999999999d") from None
     if isinstance(value, timedelta):
         return value
     raise ValueError("a span is a whole number and s, m, h or d, as in '90s' or '14d'")
@@ -80,7 +86,9 @@ class Stream(_Model):
 
 class Night(_Model):
     dedup_lookback: Span = Field(
-        timedelta(minutes=60), description="A copy of an event this long before the day makes it a duplicate."
+        timedelta(minutes=60),
+        le=timedelta(days=1),
+        description="A copy of an event this long before the day makes it a duplicate; at most 1d.",
     )
     complete_grace: Span = Field(
         timedelta(minutes=30), description="A log's progress must pass the day's end by this much."
@@ -110,7 +118,9 @@ class Spark(_Model):
     shuffle_partitions: int | None = Field(
         None, gt=0, description="Parts of a shuffle; default: twice the cores of a local master, else Spark's own."
     )
-    conf: dict[str, str] = Field({}, description="Further settings of Spark itself; they win over ours.")
+    conf: dict[str, str] = Field(
+        {}, description="Further settings of Spark itself; they win over ours. As a variable: one JSON object."
+    )
 
 
 class Settings(_Model):
@@ -130,17 +140,18 @@ class Settings(_Model):
 
     @property
     def lake_root(self) -> Path:
-        return self.lake.root or self.home / "lake"
+        return (self.lake.root or self.home / "lake").absolute()
 
     @property
     def staging_root(self) -> Path:
-        return self.lake.staging or self.home / "staging"
+        return (self.lake.staging or self.home / "staging").absolute()
 
 
 def load(environ: Mapping[str, str] = os.environ, conf: Path = Path("conf")) -> Settings:
     """The settings of this process: defaults, `base.toml`, the overlay `$DAYBREAK_ENV.toml`, variables.
 
-    Variables are `DAYBREAK_HOME`, `DAYBREAK_ENGINE` and `DAYBREAK_SECTION__KEY`, as in `DAYBREAK_LAKE__ROOT`.
+    Variables are `DAYBREAK_HOME`, `DAYBREAK_ENGINE` and `DAYBREAK_SECTION__KEY`, as in `DAYBREAK_LAKE__ROOT`;
+    that of `spark.conf` holds a JSON object. Folders are taken from the current one, and absolute from then on.
 
     Raises:
         UsageError: an unknown key, a value that does not fit, a missing overlay.
@@ -148,16 +159,14 @@ def load(environ: Mapping[str, str] = os.environ, conf: Path = Path("conf")) -> 
     files = [conf / "base.toml"] if (conf / "base.toml").exists() else []
     if overlay := environ.get("DAYBREAK_ENV"):
         files.append(conf / f"{overlay}.toml")
-    merged: dict[str, Any] = {}
-    for file in files:
-        _merge(merged, _checked(_read_toml(file), str(file)))
-    variables: dict[str, Any] = {}
-    for name, value in environ.items():
-        if name.startswith("DAYBREAK_") and name not in ("DAYBREAK_ENV", "DAYBREAK_CRASH_AT"):
-            _put(variables, name.removeprefix("DAYBREAK_").lower().split("__"), value)
-    _merge(merged, _checked(variables, "the environment (DAYBREAK_…)"))
-    settings = Settings.model_validate(merged)
-    return settings.model_copy(update={"home": settings.home.absolute()})
+    layers = [(str(file), _read_toml(file)) for file in files]
+    layers.append(("the environment (DAYBREAK_…)", _variables(environ)))
+    merged = Settings().model_dump()
+    found = Settings()
+    for where, values in layers:
+        _merge(merged, values)
+        found = _validated(merged, where)
+    return found.model_copy(update={"home": found.home.absolute(), "boards_folder": found.boards_folder.absolute()})
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
@@ -169,15 +178,52 @@ def _read_toml(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
 
 
-def _checked(values: dict[str, Any], where: str) -> dict[str, Any]:
+def _validated(values: dict[str, Any], where: str) -> Settings:
+    """`where` is the layer that was merged last, so what fails is in it."""
     try:
-        Settings.model_validate(values)
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         what = "is not a setting" if first["type"] == "extra_forbidden" else f"does not fit: {first['msg']}"
-        raise UsageError(f"{where}: {key} = {first['input']!r} {what}; conf/README.md lists the settings") from None
-    return values
+        raise UsageError(
+            f"{where}: {key} = {_written(values, first)!r} {what}; conf/README.md lists the settings"
+        ) from None
+
+
+def _written(values: dict[str, Any], error: ErrorDetails) -> Any:
+    """What stands at the place of an error, which may have been read as something else."""
+    found: Any = values
+    for part in error["loc"]:
+        if not isinstance(found, dict) or part not in found:
+            return error["input"]
+        found = found[part]
+    return found
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, value in sorted(environ.items()):
+        if not name.startswith("DAYBREAK_") or name in NO_SETTINGS:
+            continue
+        if not value:
+            raise UsageError(f"{name} is empty; unset it, or give it a value")
+        path = name.removeprefix("DAYBREAK_").lower().split("__")
+        if path[:2] == ["spark", "conf"] and path[2:]:
+            raise UsageError(f"{name} is not a setting; DAYBREAK_SPARK__CONF holds all of them as one JSON object")
+        if not _put(tree, path, _json_object(name, value) if path == ["spark", "conf"] else value):
+            raise UsageError(f"{name} cannot be set beside a variable that it is a part of; unset one of them")
+    return tree
+
+
+def _json_object(name: str, value: str) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(f'{name} = {value!r} is not a JSON object; write it as {{"spark.key": "value"}}')
+    return found
 
 
 def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
@@ -188,7 +234,10 @@ def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _put(tree: dict[str, Any], path: list[str], value: str) -> None:
+def _put(tree: dict[str, Any], path: list[str], value: Any) -> bool:
+    """Whether it had its place: a key is a section or a value."""
     for part in path[:-1]:
         tree = tree.setdefault(part, {})
-    tree[path[-1]] = value
+        if not isinstance(tree, dict):
+            return False
+    return tree.setdefault(path[-1], value) is value
