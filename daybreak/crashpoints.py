@@ -13,6 +13,7 @@ POINTS = (
     "ingest.refusals",
     "night.pinned",
     "night.derived",
+    "night.committing",
     "night.committed.hourly_counts",
     "night.committed.daily_counts",
     "night.committed.top_lists",

@@ -28,6 +28,7 @@ def commit(night: Night) -> None:
     refuse_foreign_commits(night)
     night.state.step = "committing"
     night.save()
+    crash_point("night.committing")
     commit_tables(night)
     refuse_foreign_commits(night)
     finish(night)

@@ -105,7 +105,8 @@ def item_night(
 ) -> tuple[Summary, CheckFailedError | None]:
     """The steps of the items, and what kept a list from being published, if anything did."""
     progress("pin")
-    commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
+    for dead in commit.finish_others(place):  # before the attempt is chosen, which must be above theirs
+        progress(f"finished dead run {dead}")
     state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
     night = place.night(state)
     night.save()
@@ -155,8 +156,10 @@ def run_step(
             raise UsageError(f"step {step} needs its day; add --day DAY, or --from and --to")
         if step == "complete":
             return require_complete(place.store, place.settings, first, last)
-        state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-        return place.night(state).save()
+        with place.lease(run_id):
+            commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
+            state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
+            return place.night(state).save()
     with place.lease(run_id):
         if step == "boards":
             days = (first, last) if first and last else run_days(place, run_id)

@@ -125,6 +125,18 @@ def test_a_night_that_died_half_committed_is_finished_by_the_night_of_another_da
     assert tuple(analyst.query(connection, HOUR_SUMS)[1]) == new
 
 
+def test_the_steps_of_a_day_whose_night_died_before_its_first_commit_can_be_run_singly(prepared: World):
+    """A run that died there is finished first: a pin beside it would take the attempt that is its own."""
+    prepared.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT="night.committing")
+    words = ("--run-id", "anew", "--day", str(D2))
+    for step in ("pin", "derive", "check", "commit", "publish"):
+        prepared.command("run", step, *words)
+    new = in_order(exact(some_days(), D2))
+    assert tuple(analyst.query(analyst.connect(prepared.store), DAY_LIST)[1]) == new
+    runs = prepared.store.read(tables.RUNS).to_pylist()
+    assert [run["attempt"] for run in sorted(runs, key=lambda run: run["committed_at"])] == [1, 2]
+
+
 def test_a_half_committed_run_whose_staging_is_gone_is_named_and_replaced_by_a_night_of_its_days(prepared: World):
     point = "night.committed.hourly_counts"
     prepared.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT=point)
