@@ -26,6 +26,12 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
     found.stop()
 
 
+@pytest.fixture(autouse=True)
+def _plans(request: pytest.FixtureRequest, engines: Engines) -> None:
+    """Tests of what engines compute see Spark's plans compiled, as users do; whole nights of few rows need not."""
+    engines.is_compiled = "laws" in request.path.parts or request.path.stem in ("test_engine_forms", "test_plans")
+
+
 @pytest.fixture
 def sail_engine(engines: Engines) -> Engine:
     """The shared Sail engine."""

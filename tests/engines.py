@@ -8,8 +8,17 @@ from lakehouse.engine import Engine
 from lakehouse.engines import open_engine
 
 NAMES = ("sail", "spark")
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""A JVM that lives for a test run: quickly compiled code beats well compiled code."""
+INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+SHORT_LIVED = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    **INTERPRETED,
+}
+"""A Spark that lives for a test run: quickly compiled code beats well compiled code, and for a few rows plans that are
+interpreted beat compiled ones. (The cache of compiled code is small with such a compiler, and full after some minutes.)
+"""
 MAKERS = {"sail": "delta-rs", "spark": "Apache-Spark"}
 """How the commits of each engine's store name who made them."""
 
@@ -30,6 +39,8 @@ class Engines:
         self.home = home
         self.running: dict[str, Engine] = {}
         self.refused: dict[str, DaybreakError] = {}
+        self.is_compiled = False
+        """Whether Spark compiles plans, as it does for users."""
 
     def __getitem__(self, name: str) -> Engine:
         """The engine, ready to build frames."""
@@ -41,8 +52,12 @@ class Engines:
             except DaybreakError as error:
                 self.refused[name] = error
                 raise
-        self.running[name].activate()
-        return self.running[name]
+        engine = self.running[name]
+        engine.activate()
+        if name == "spark":
+            for key, value in (COMPILED if self.is_compiled else INTERPRETED).items():
+                engine.spark.conf.set(key, value)
+        return engine
 
     def stop(self) -> None:
         """End all of them."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engines import SHORT_LIVED
+
 from daybreak.settings import Spark
 from lakehouse import jars
 from lakehouse.spark import SparkEngine, own_conf
@@ -29,7 +31,7 @@ class Server:
 @contextmanager
 def connect_server(home: Path) -> Iterator[Server]:
     """A server that is ended afterwards."""
-    engine = SparkEngine(Spark(master="local[2]", driver_memory="2g"), home)
+    engine = SparkEngine(Spark(master="local[2]", driver_memory="2g", conf=SHORT_LIVED), home)
     port = free_port()
     conf = own_conf(engine.settings, engine.folder, home / "scratch", engine.warm()) | {
         "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from engines import SHORT_LIVED
+
 from daybreak import boards, clock
 from daybreak.events import Kind
 from daybreak.serving.lists import Lists
@@ -53,6 +55,7 @@ class World:
         if engine:
             overrides |= {"engine": engine.name}
             self.environ |= {"DAYBREAK_ENGINE": engine.name, "DAYBREAK_SPARK__MASTER": "local[2]"}
+            self.environ["DAYBREAK_SPARK__CONF"] = json.dumps(SHORT_LIVED)
         self.settings = Settings.model_validate({"home": home} | overrides)
         self.engine = engine or open_engine(self.settings)
         self.store = open_store(self.settings, self.engine)

@@ -231,6 +231,7 @@ def test_steps_run_alone_and_again_equal_one_night(world: World):
     assert world.lists.day_state(D2).generation == 1
 
 
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
 def test_a_day_ten_times_smaller_than_the_one_before_stops_the_night(world: World):
     careful = world.beside(night={"breaker_min_rows": 100})
     careful.ingest("events.jsonl", [*some_days()[:400], *some_days()[400:430]], through=D3)
@@ -240,6 +241,7 @@ def test_a_day_ten_times_smaller_than_the_one_before_stops_the_night(world: Worl
     world.night(D2)
 
 
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
 def test_staging_of_finished_runs_is_removed_after_its_time(world: World):
     hasty = world.beside(lake={"staging_keep": "0s"})
     hasty.ingest("events.jsonl", some_days(), through=D3)
@@ -249,6 +251,7 @@ def test_staging_of_finished_runs_is_removed_after_its_time(world: World):
     assert first.run_id not in left
 
 
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
 def test_doctor_finds_everything_here_and_names_what_is_not(world: World):
     out, _ = world.command("doctor", "--format", "csv")
     assert f"engine {world.settings.engine},True" in out

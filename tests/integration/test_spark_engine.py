@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engines import SHORT_LIVED
 from nights import D1, D2, World, some_days
 
 from daybreak.errors import CheckFailedError, LakeFailedError
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.slow
 YEAR_1 = datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
 END = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
+QUICK = {"spark.driver.extraJavaOptions": SHORT_LIVED["spark.driver.extraJavaOptions"]}
 PREAMBLE = """
 import os, signal, sys, threading, time
 from pathlib import Path
@@ -36,12 +38,15 @@ from daybreak.errors import DaybreakError
 from daybreak.settings import Spark
 from lakehouse.spark import SparkEngine
 home = Path(sys.argv[1])
-engine = SparkEngine(Spark(master="local[2]", driver_memory="1g"), home)
+engine = SparkEngine(Spark(master="local[2]", driver_memory="1g", conf=QUICK), home)
 def endless():
     return engine.spark.range(3_000_000_000_000).selectExpr("sum(id % 7 * (id % 11)) as n")
 def counted():
     return engine.one_row(engine.spark.range(5).selectExpr("count(*) as n"))["n"]
 """
+
+
+PREAMBLE = f"QUICK = {QUICK}\n{PREAMBLE}"
 
 
 def script(code: str, home: Path, **environ: str | None) -> subprocess.Popen[str]:

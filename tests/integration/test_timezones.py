@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import oracles
 import pytest
 from builders import event
+from engines import SHORT_LIVED
 
 from daybreak import clock
 from daybreak.events import Kind
@@ -79,8 +80,9 @@ def write_lines(folder: Path) -> Path:
 
 def night_of(name: str, home: Path, file: Path) -> list[str]:
     """Ingest the file and correct its days, checks by Great Expectations left out; what the recount says."""
-    zone = {"spark.driver.extraJavaOptions": f"-Duser.timezone={os.environ['TZ']}"}
-    spark = {"master": "local[2]", "driver_memory": "1g", "conf": zone}
+    options = "spark.driver.extraJavaOptions"
+    quick = SHORT_LIVED | {options: f"{SHORT_LIVED[options]} -Duser.timezone={os.environ['TZ']}"}
+    spark = {"master": "local[2]", "driver_memory": "1g", "conf": quick}
     conf = Settings.model_validate({"home": home, "engine": name, "spark": spark})
     differences: list[str] = []
     with open_engine(conf) as engine:

@@ -176,3 +176,12 @@ def test_a_range_without_an_event_gives_no_rows(engines: Engines, tmp_path: Path
     assert agreed(engines, before, tmp_path, *days, PARTS["one file a day"])["sail"].all_rows() == {
         table.name: [] for table in DERIVED
     }
+
+
+@pytest.mark.parametrize("day", [date(1582, 10, 5), date(1582, 10, 14), date(1582, 10, 15)], ids=str)
+def test_days_begin_where_the_calendar_of_old_dates_ends(engines: Engines, tmp_path: Path, day: date) -> None:
+    """Bounds that Spark hands to the files went through a calendar that lacks ten days of that October."""
+    at = [oracles.start_of(day) + time for time in (timedelta(hours=-1), *TIMES, timedelta(days=1))]
+    rows = [event(0, event_id=str(time), occurred_at=time, offset=number) for number, time in enumerate(at)]
+    found = agreed(engines, rows, tmp_path, day, day, PARTS["one event id a file"])
+    assert len(found["spark"].all_rows()["daily_counts"]) == 1
