@@ -19,7 +19,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jobs import board_actions, board_versions, season_ranks
-from jobs.board_close import refuse
 from jobs.board_run import SOURCES, Ranked
 from jobs.board_versions import Version
 from jobs.pin import content_version, day_before
@@ -126,7 +125,7 @@ def rank_events(
         bans=bans,
         limits=board_recount.Limits(spill=night.folder),
     )
-    refuse(night, made, found)
+    board_versions.refuse(night, made, found)
     return staged
 
 

@@ -118,13 +118,13 @@ def reach_player(place: Place, player: str, run_id: str, reason: str) -> Reached
     since = min(row["since"] for row in bans if isinstance(row["since"], datetime))
     played = played_days(place, player)
     closed = newest_versions(place.store)
+    touched = closed_with(place, player, played, since)
     corrected = newest_days(place.store, "boards")
     anew = [each for each in open_periods(place.boards, played, since, corrected) if each.key[1:] not in closed]
     if anew:
         whole = [day for day, seen in corrected.items() if seen["is_complete"]]
         day = max(whole or corrected)
         board_night(place, run_id, day, day, allow_incomplete=True, also=anew)
-    touched = [each for each in closed.values() if is_on(each, played) and ends_after(each.span, since)]
     return Reached(tuple(each.key[1:] for each in anew), amended(place, touched, run_id, reason))
 
 
@@ -165,9 +165,21 @@ def open_periods(boards: Boards, played: Played, since: datetime, corrected: Ite
     return [found[key] for key in sorted(found)]
 
 
-def is_on(closed: Version, played: Played) -> bool:
-    """Whether a player has a day in the closed period."""
-    return any(closed.span.holds(day) for day in played.get((closed.board, closed.span.label), ()))
+def closed_with(place: Place, player: str, played: Played, since: datetime) -> list[Version]:
+    """The newest versions of closed periods that end after `since` and that the player has a day in, or a rank.
+
+    Accepted late events are in no night's days, and days of a board that is ranked no more are derived no more.
+    """
+    named = place.store.dataset(tables.SEASON_RANKS).to_table(
+        columns=["board", "period"], filter=pc.field("player_id") == player
+    )
+    ranked = {(row["board"], row["period"]) for row in named.to_pylist()}
+    return [
+        each
+        for each in newest_versions(place.store).values()
+        if ends_after(each.span, since)
+        and (each.key in ranked or any(each.span.holds(day) for day in played.get((each.board, each.span.label), ())))
+    ]
 
 
 def ends_after(period: Period, since: datetime) -> bool:

@@ -16,15 +16,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from daybreak.boards import Board
-from daybreak.errors import CheckFailedError, InputIncompleteError, UsageError
+from daybreak.errors import InputIncompleteError, UsageError
 from daybreak.seasons import Period
-from jobs import board_actions, board_versions, season_ranks
-from jobs.board_run import KINDS, SOURCES, Ranked, rules_of, sources_in
+from jobs import board_actions, board_amend, board_versions, season_ranks
+from jobs.board_run import KINDS, SOURCES, Ranked, sources_in
 from jobs.board_versions import Version
 from jobs.pin import content_version, day_before, lookback_rows, require_complete
 from jobs.place import Place
-from jobs.runtime import Night
-from jobs.status import newest_days, ranges
+from jobs.status import newest_days, ranges, rules_of
 from lakehouse import board_recount, tables
 from lakehouse.analyst import manifest
 from lakehouse.store import Store
@@ -52,13 +51,17 @@ def close(place: Place, board: str, period: str) -> Closed:
             board_versions.publish(place, found)
             return found
         draft = new_draft(rules, span, run_id, place)
-        if not board_versions.ranked_version(store, board, period):
+        is_resumed = board_versions.ranked_version(store, board, period) > 0
+        if is_resumed:
+            draft = replace(draft, lake_version=board_versions.events_version(store, board, period, 1))
+        else:
             draft = rank(place, rules, span, draft)
             held.check()
-        else:
-            draft = replace(draft, lake_version=board_versions.events_version(store, board, period, 1))
         made = replace(draft, counted=largest_offsets(store, SOURCES[rules.source], draft.lake_version, span))
-        return board_versions.finish(place, made)
+        made = board_versions.finish(place, made)
+        if is_resumed:  # bans and voids taken since its ranks were made did not know of this period
+            made = board_amend.amend(place, made, run_id, "what came while the close was interrupted")
+        return made
 
 
 def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Version:
@@ -115,24 +118,11 @@ def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
         bans=bans,
         limits=board_recount.Limits(spill=night.folder),
     )
-    refuse(night, draft, found)
+    board_versions.refuse(night, draft, found)
     made = replace(draft, lake_version=lake_version)
     board_versions.append_ranks(store, staged, made)
     shutil.rmtree(night.folder)
     return made
-
-
-def refuse(night: Night, draft: Version, failures: list[str]) -> None:
-    """Passes when the second bookkeeper found nothing.
-
-    Raises:
-        CheckFailedError: naming the first differences; the staging is kept for a look.
-    """
-    if failures:
-        raise CheckFailedError(
-            f"version {draft.version} of {draft.board} {draft.period} is not committed: {'; '.join(failures[:5])}. "
-            f"Staging is kept in {night.folder}"
-        )
 
 
 def require_over(place: Place, board: Board, period: Period) -> None:
@@ -183,6 +173,7 @@ def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: 
             rows[day] = rows.get(day, 0) + count
     seen = {day: found for day, found in newest_days(store, "boards").items() if period.holds(day)}
     runs = {row["run_id"]: row for row in store.read(tables.RUNS).to_pylist()}
+    profiles = {run_id: json.loads(runs[run_id]["profile"]) for run_id in {found["run_id"] for found in seen.values()}}
     due = {day for day in rows if period.holds(day) and day not in seen}
     for day, found in seen.items():
         if rows.get(day, 0) != found["rows"]:
@@ -193,12 +184,10 @@ def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: 
     for action in board_actions.actions(store):
         at = action["since"]
         if action["action"] == "void" and isinstance(at, datetime) and (run := seen.get(at.date())):
-            due |= {at.date()} if runs[run["run_id"]]["committed_at"] <= action["at"] else set()
+            began = profiles[run["run_id"]].get("started_at", str(date.min))
+            due |= {at.date()} if began <= str(action["at"]) else set()
     rules = rules_of(place.boards, place.settings)[board.name]
-    used = {
-        run_id: json.loads(runs[run_id]["profile"]).get("rules", {}) for run_id in {s["run_id"] for s in seen.values()}
-    }
-    due |= {day for day, found in seen.items() if used[found["run_id"]].get(board.name) != rules}
+    due |= {day for day, found in seen.items() if profiles[found["run_id"]].get("rules", {}).get(board.name) != rules}
     return list(ranges(due))
 
 

@@ -96,19 +96,21 @@ def require_exception(place: Place, board: str, period: str, event_id: str) -> V
     closed = newest_versions(place.store).get((board, period))
     if closed is None:
         raise UsageError(f"{board} {period} is not closed, so nothing is late for it; a night counts what arrives")
-    if event_id not in known_exceptions(place.store, closed):
+    if event_id not in known_exceptions(place.store).get(closed.key, ()):
         find(place.store, place.clock, board=board)
-    if event_id not in known_exceptions(place.store, closed):
+    if event_id not in known_exceptions(place.store).get(closed.key, ()):
         raise UsageError(
             f"event {event_id!r} is no exception of {board} {period}; daybreak board exceptions {board} lists them"
         )
     return closed
 
 
-def known_exceptions(store: Store, closed: Version) -> set[str]:
-    """Ids of the late events that were found for the period."""
-    rows = store.read(tables.BOARD_EXCEPTIONS).select(["board", "period", "event_id"]).to_pylist()
-    return {row["event_id"] for row in rows if (row["board"], row["period"]) == closed.key}
+def known_exceptions(store: Store) -> dict[tuple[str, str], set[str]]:
+    """Ids of the late events that were found for each (board, period)."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for row in store.read(tables.BOARD_EXCEPTIONS).select(["board", "period", "event_id"]).to_pylist():
+        found.setdefault((row["board"], row["period"]), set()).add(row["event_id"])
+    return found
 
 
 def find(
@@ -122,11 +124,12 @@ def find(
     found: list[Row] = []
     fences: dict[str, int] = {}
     voided = board_actions.voided(store)
+    seen = known_exceptions(store)
     for closed in (each for each in versions(store) if each.version == 1):
         days = max(first, closed.span.days[0]), min(last, closed.span.days[1])
         if days[0] > days[1] or board not in (None, closed.board):
             continue
-        known = known_exceptions(store, closed)
+        known = seen.get(closed.key, set())
         late = [row for row in late_events(store, closed, *days) if row["event_id"] not in known | voided]
         if late:
             found += [as_exception(row, closed) | {"found_at": clock()} for row in late]

@@ -5,6 +5,7 @@ Reads   season_ranks, board_closes                      closed periods, newest
         board_actions                                   newest
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -20,6 +21,7 @@ from daybreak.errors import UsageError
 from daybreak.seasons import Period
 from daybreak.serving.boards import BoardMeta, Place, ServedBoard
 from jobs import board_actions
+from jobs.status import newest_days
 from lakehouse import analyst, tables
 from lakehouse.store import Store
 from lakehouse.tables import Table
@@ -82,6 +84,8 @@ def closed_board(store: Store, board: Board, period: Period) -> LakeBoard | None
     if not closes:
         return None
     close = max(closes, key=lambda row: row["version"])
+    known = json.loads(close["policy"])  # the board as it was published, whatever boards.toml says today
+    board = Board.model_validate({name: value for name, value in known.items() if name in Board.model_fields})
     ranks = store.dataset(tables.SEASON_RANKS).filter(
         ours & (pc.field("day") == close["day"]) & (pc.field("version") == close["version"])
     )
@@ -110,11 +114,22 @@ def open_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
     ranks = rows_of(store, tables.BOARD_SNAPSHOTS, at[tables.BOARD_SNAPSHOTS.name], day, day).filter(ours)
     points = rows_of(store, tables.BOARD_HISTOGRAMS, at[tables.BOARD_HISTOGRAMS.name], day, day)
     histogram = points.to_table(["points", "players"], filter=ours)
-    return LakeBoard(meta_of(board, period, day, pc.sum(histogram["players"]).as_py()), ranks, histogram)
+    return LakeBoard(meta_of(board, period, day, pc.sum(histogram["players"]).as_py() or 0), ranks, histogram)
 
 
 def newest_snapshot(store: Store, version: int, board: Board, period: Period) -> date | None:
-    """The newest day as of which the period was ranked: nearly always the newest that there is."""
+    """The newest day as of which the period was ranked: nearly always the newest that there is.
+
+    A run ranks every open period of its days, so a period whose rows are older than its newest corrected day has
+    been emptied since, by a ban or a void, and is empty as of that day.
+    """
+    kept = newest_kept(store, version, board, period)
+    corrected = max((day for day in newest_days(store, "boards") if period.holds(day)), default=None)
+    return max(kept, corrected) if kept and corrected else kept
+
+
+def newest_kept(store: Store, version: int, board: Board, period: Period) -> date | None:
+    """The newest day as of which the period has rows."""
     days = sorted(store.row_counts(tables.BOARD_SNAPSHOTS, version, *period.days))
     for first, last in [(days[-1], days[-1]), (days[0], days[-1])] if days else []:
         rows = rows_of(store, tables.BOARD_SNAPSHOTS, version, first, last)

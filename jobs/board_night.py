@@ -5,16 +5,19 @@ Events of its days that came too late for a closed period are noted at the end.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date
 from itertools import count
 
 from daybreak.crashpoints import crash_point
+from daybreak.errors import UsageError
 from jobs import board_actions, board_exceptions, board_publish, commit
-from jobs.board_run import Ranked, pin_boards, rules_of
+from jobs.board_run import Ranked, closed_periods, newest_ranked_day, pin_boards
 from jobs.boards import BoardNight
 from jobs.check import refuse
 from jobs.place import Place
-from jobs.runtime import ONE_DAY
+from jobs.runtime import ONE_DAY, RunState, saved_runs
+from jobs.status import rules_of
 from lakehouse import board_recount, checks, tables
 
 
@@ -29,12 +32,14 @@ def board_night(
 ) -> BoardNight:
     """Correct the days on every board, and rank the periods that hold one of them, and `also` those named.
 
-    The caller holds the lease. Incomplete days are committed and leave Redis alone.
+    The caller holds the lease. Incomplete days are committed; periods that hold one are not published. What an
+    earlier run committed and could not publish is published with it.
 
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
     commit.finish_others(place)  # before anything is derived from what they leave behind
+    left = unpublished(place)
     run = pin_boards(
         place.store,
         place.settings,
@@ -44,7 +49,7 @@ def board_night(
         first,
         last,
         allow_incomplete=allow_incomplete,
-        also=also,
+        also=[*also, *again(place, left, last)],
     )
     night = place.night(run.state)
     night.save()
@@ -54,13 +59,30 @@ def board_night(
     crash_point("boards.derived")
     check(boards)
     commit.commit(night)
-    if all(day.is_complete for day in night.pin.days):
-        board_publish.publish(boards, place.board_lists)
-        crash_point("boards.published")
+    board_publish.publish(boards, place.board_lists)
+    crash_point("boards.published")
     board_exceptions.find(place.store, place.clock, first, last)
-    night.state.step = "done"
-    night.save()
+    for state in (*left, night.state):
+        state.step = "done"
+        place.night(state).save()
     return boards
+
+
+def unpublished(place: Place) -> list[RunState]:
+    """Runs of boards whose manifest landed and whose publication did not."""
+    return [state for state in saved_runs(place.settings) if state.pin.kind == "boards" and state.step == "committed"]
+
+
+def again(place: Place, left: Iterable[RunState], last: date) -> list[Ranked]:
+    """What those runs ranked and boards.toml still does, as of now."""
+    newest, closed = newest_ranked_day(place.store, last), closed_periods(place.store)
+    found = []
+    for name, period in sorted({key[1:] for state in left for key in state.ranked} - closed):
+        with suppress(UsageError):  # it is ranked no more
+            board = place.boards.board(name)
+            span = place.boards.period(board, period)
+            found.append(Ranked(board, span, min(span.days[1], newest)))
+    return found
 
 
 def unused(place: Place, run_id: str) -> str:
@@ -79,7 +101,7 @@ def check(boards: BoardNight) -> None:
     night = boards.night
     with night.engine.failing_as("the profile of the staged boards"):
         profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in night.tables}
-    rules = {"rules": rules_of(boards.boards, night.settings)}
+    rules = {"rules": rules_of(boards.boards, night.settings), "started_at": str(night.state.started_at)}
     night.state.profile = json.dumps(profiles | rules, default=str)
     results = checks.validate(profiles, staged_rows=night.state.staged_rows, event_total=0)
     night.state.checks = json.dumps([result.as_dict() for result in results])

@@ -2,7 +2,7 @@
 
 Reads   board_snapshots, board_histograms  as staged and committed by this run
 Writes  publications  a row when a board's content changes, before Redis is touched
-        Redis         boards that are open, recent, or served already
+        Redis         boards that are open, recent, or served already; what is ranked no more is taken away
 Rerun   equal content keeps its generation
 """
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from daybreak.crashpoints import crash_point
+from daybreak.errors import UsageError
 from daybreak.serving.boards import BoardLists, BoardMeta, Place, content_hash
 from jobs.board_run import Ranked
 from jobs.boards import BoardNight
@@ -64,15 +65,36 @@ def publish(boards: BoardNight, lists: BoardLists) -> int:
             content.histogram,
             meta_of(content, night.pin, generations[name, period]),
         )
+    retire(boards, lists)
     return len(contents)
 
 
 def to_publish(boards: BoardNight, lists: BoardLists) -> list[Ranked]:
-    """The open and recent periods of the run, and those that Redis serves already."""
+    """The open and recent periods of the run, and those that Redis serves already; none with an incomplete day."""
+    open_days = [day.day for day in boards.night.pin.days if not day.is_complete]
     served = {(board.name, period) for board in boards.boards for period in lists.periods(board.name)}
     newest = max((each.as_of for each in boards.run.ranked), default=date.min)
     oldest = newest - RECENT if newest - date.min > RECENT else date.min
-    return [each for each in boards.run.ranked if each.as_of >= oldest or (each.board.name, each.period.name) in served]
+    return [
+        each
+        for each in boards.run.ranked
+        if (each.as_of >= oldest or (each.board.name, each.period.name) in served)
+        and not any(each.period.holds(day) and day <= each.as_of for day in open_days)
+    ]
+
+
+def retire(boards: BoardNight, lists: BoardLists) -> list[tuple[str, str]]:
+    """Take away what Redis serves and boards.toml ranks no more; closed periods stay. Returns what was taken."""
+    gone = []
+    for name in lists.names():
+        for period in lists.periods(name):
+            try:
+                boards.boards.period(boards.boards.board(name), period)
+            except UsageError:
+                if (name, period) not in boards.run.closed:
+                    lists.remove(name, period)
+                    gone.append((name, period))
+    return gone
 
 
 def board_contents(boards: BoardNight, chosen: Sequence[Ranked]) -> Iterator[Content]:

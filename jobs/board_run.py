@@ -4,7 +4,6 @@ Reads   score_events, item_events, progress, runs, player_days, board_closes  ne
 Stages  nothing; the pin is kept in the run's state
 """
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,16 +60,6 @@ def closed_periods(store: Store) -> set[tuple[str, str]]:
     """(board, period) of every closed period: nights leave those alone."""
     rows = store.read(tables.BOARD_CLOSES).select(["board", "period"]).to_pylist()
     return {(row["board"], row["period"]) for row in rows}
-
-
-def rules_of(boards: Boards, settings: Settings) -> dict[str, str]:
-    """Board -> digest of all that shapes its partials: days that were derived by other rules are due again."""
-    found = {}
-    for board in boards:
-        shaping = board.model_dump_json(include={"source", "filter", "semantics", "order", "reached_by"})
-        shaping += f"{boards.labels(board)}{settings.night.dedup_lookback}"
-        found[board.name] = hashlib.sha256(shaping.encode()).hexdigest()[:16]
-    return found
 
 
 def newest_ranked_day(store: Store, last: date) -> date:
@@ -138,6 +127,7 @@ def pin_boards(
             attempt=max(next_attempt(store, named, days, table) for table, days in fenced),
             days=days,
         ),
+        ranked=sorted(ranked),
         spans={table.name: span for table in (tables.BOARD_SNAPSHOTS, tables.BOARD_HISTOGRAMS)},
         started_at=clock(),
         parameters_hash=parameters_hash(settings),

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from daybreak.boards import Board
 from daybreak.crashpoints import crash_point
+from daybreak.errors import CheckFailedError
 from daybreak.seasons import Period, PeriodKind
 from daybreak.serving.boards import Place as Placed
 from daybreak.serving.boards import content_hash as served_hash
@@ -111,6 +112,19 @@ def closing_night(place: Place, run_id: str, period: Period, lake_version: int) 
     night = place.night(state)
     night.save()
     return night
+
+
+def refuse(night: Night, draft: Version, failures: list[str]) -> None:
+    """Passes when the second bookkeeper found nothing.
+
+    Raises:
+        CheckFailedError: naming the first differences; the staging is kept for a look.
+    """
+    if failures:
+        raise CheckFailedError(
+            f"version {draft.version} of {draft.board} {draft.period} is not committed: {'; '.join(failures[:5])}. "
+            f"Staging is kept in {night.folder}"
+        )
 
 
 def fence(table: Table, board: str, period: str) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from daybreak.boards import Board
 from jobs import board_actions, board_versions, season_ranks
 from jobs.board_amend import rank_events
-from jobs.board_bans import ends_after, is_on, open_periods, played_days, require_player, require_zone
+from jobs.board_bans import closed_with, open_periods, played_days, require_player, require_zone
 from jobs.board_run import SOURCES, Ranked
 from jobs.board_versions import Version, newest_versions
 from jobs.pin import content_version
@@ -58,9 +58,8 @@ def what_if_ban(place: Place, player: str, since: datetime) -> list[WouldChange]
         ranked = [each for each in open_now if each.board.name == name and each.key[1:] not in closed]
         if ranked:
             found += open_changes(place, ranked[0].board, ranked, bans, more)
-    for each in closed.values():
-        if is_on(each, played) and ends_after(each.span, min(starts)):
-            found.append(closed_changes(place, each, more))
+    for each in closed_with(place, player, played, min(starts)):
+        found.append(closed_changes(place, each, more))
     return sorted((each for each in found if each.changes.num_rows), key=lambda each: (each.board, each.period))
 
 

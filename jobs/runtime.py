@@ -79,6 +79,8 @@ class RunState(BaseModel):
     staged_rows: dict[str, int] = {}
     spans: dict[str, tuple[date, date]] = {}
     """First and last day that a table is replaced for, where these are not the run's own."""
+    ranked: list[tuple[date, str, str]] = []
+    """(as of, board, period) that a run of boards ranks."""
     distinct: dict[date, int] = {}
     profile: str = "{}"
     checks: str = "[]"

@@ -3,6 +3,8 @@
 Reads   item_events, score_events (log), progress, runs, Redis day states
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -52,9 +54,38 @@ def stale_days(store: Store, settings: Settings, first: date | None = None, last
 def stale_board_days(
     store: Store, settings: Settings, boards: Boards, first: date | None = None, last: date | None = None
 ) -> list[date]:
-    """The same of the days that boards were ranked for, in the events that they read."""
+    """The same of the days that boards were ranked for, in the events that they read; or whose rules were others."""
     sources = [tables.TABLES[name] for name in sorted({board.source for board in boards})]
-    return changed_days(store, settings, newest_days(store, "boards"), sources, first, last)
+    newest = newest_days(store, "boards")
+    stale = set(changed_days(store, settings, newest, sources, first, last))
+    stale |= {
+        day
+        for day in other_rules(store, settings, boards, newest)
+        if (first is None or day >= first) and (last is None or day <= last)
+    }
+    return sorted(stale)
+
+
+def rules_of(boards: Boards, settings: Settings) -> dict[str, str]:
+    """Board -> digest of all that shapes its partials: days that were derived by other rules are due again."""
+    found = {}
+    for board in boards:
+        shaping = board.model_dump_json(include={"source", "filter", "semantics", "order", "reached_by"})
+        shaping += f"{boards.labels(board)}{settings.night.dedup_lookback}"
+        found[board.name] = hashlib.sha256(shaping.encode()).hexdigest()[:16]
+    return found
+
+
+def other_rules(
+    store: Store, settings: Settings, boards: Boards, newest: Mapping[date, Mapping[str, object]]
+) -> list[date]:
+    """Days of `newest` whose run knew a board by other rules than those of now, or did not know it."""
+    rules = rules_of(boards, settings)
+    profiles = {
+        row["run_id"]: row["profile"] for row in store.read(tables.RUNS).select(["run_id", "profile"]).to_pylist()
+    }
+    used = {run_id: json.loads(profiles[run_id]).get("rules", {}) for run_id in {s["run_id"] for s in newest.values()}}
+    return [day for day, seen in newest.items() if not rules.items() <= used[seen["run_id"]].items()]
 
 
 def changed_days(

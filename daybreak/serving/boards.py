@@ -70,6 +70,7 @@ class BoardLists:
         self._stage(staged, places, members, meta)
         self._compare(staged, places, members, meta)
         crash_point("board.staged")
+        self.client.sadd(keys.BOARD_NAMES_KEY, board)
         self.client.sadd(keys.board_periods_key(board), period)
         outcome, generation, version, lake_version = self._swap(
             keys=[
@@ -167,6 +168,11 @@ class BoardLists:
         parts = (keys.board_key(board, period, part) for part in keys.BOARD_PARTS)
         self.client.unlink(keys.board_state_key(board, period), *parts)
         self.client.srem(keys.board_periods_key(board), period)
+
+    @reaches_redis
+    def names(self) -> list[str]:
+        """The boards that were ever published, in the order of their names."""
+        return sorted(board.decode() for board in self.client.smembers(keys.BOARD_NAMES_KEY))
 
     @reaches_redis
     def periods(self, board: str) -> list[str]:

@@ -106,6 +106,10 @@ def board_staged_key(board: str, period: str, run_id: str, part: BoardPart) -> s
     return f"{board_prefix(board, period)}next.{run_id}:{part}"
 
 
+BOARD_NAMES_KEY = "daybreak:board_names"
+"""The set of the boards that were ever published."""
+
+
 def board_periods_key(board: str) -> str:
     """The set of the periods that a board was ever published for; so that nobody ever scans the server.
 

@@ -165,13 +165,13 @@ def test_all_keys_of_a_board_in_a_period_lie_in_one_slot(boards: BoardLists, mon
     seen: set[bytes] = set()
     monkeypatch.setattr("daybreak.serving.boards.crash_point", lambda name: seen.update(boards.client.keys("*")))
     publish_board(boards, FIVE, run_id="run{1}")
-    periods = keys.board_periods_key(BOARD).encode()
+    registers = {keys.board_periods_key(BOARD).encode(), keys.BOARD_NAMES_KEY.encode()}
     prefix = keys.board_prefix(BOARD, PERIOD).encode()
-    assert {key.removeprefix(prefix) for key in seen - {periods}} == {
+    assert {key.removeprefix(prefix) for key in seen - registers} == {
         *(part.encode() for part in (*keys.BOARD_PARTS, "state")),
         *(f"next.run{{1}}:{part}".encode() for part in keys.BOARD_PARTS),
     }
-    assert len({key_slot(key) for key in seen - {periods}}) == 1
+    assert len({key_slot(key) for key in seen - registers}) == 1
     assert key_slot(prefix) != key_slot(keys.board_prefix(BOARD, "2026-W29").encode())
 
 
@@ -198,6 +198,7 @@ def test_a_board_expires_by_policy_and_the_fence_does_not(boards: BoardLists, mo
     assert {key.decode() for key in boards.client.keys("*") if boards.client.pttl(key) == -1} == {
         keys.board_state_key(BOARD, PERIOD),
         keys.board_periods_key(BOARD),
+        keys.BOARD_NAMES_KEY,
     }
 
 
@@ -206,6 +207,7 @@ def test_the_periods_of_a_board_are_known_and_a_removed_one_is_gone(boards: Boar
         publish_board(boards, FIVE, period=period, lake_version=7)
     publish_board(boards, FIVE, board="other", period="2027")
     assert boards.periods(BOARD) == ["2026-03-01", "2026-W28", "all_time"]
+    assert boards.names() == sorted([BOARD, "other"])
     boards.remove(BOARD, "all_time")
     boards.remove(BOARD, "never there")
     assert boards.periods(BOARD) == ["2026-03-01", "2026-W28"]

@@ -28,11 +28,12 @@ from seasons import (
 
 from daybreak import crashpoints
 from daybreak.errors import DaybreakError, FenceRefusedError, InputIncompleteError, UsageError
-from jobs import board_versions
+from jobs import board_bans, board_versions
 from jobs.board_amend import amend
 from jobs.board_close import Closed, close
 from jobs.board_exceptions import accept, exceptions
 from jobs.board_history import history
+from jobs.board_lookup import lookup
 from jobs.place import Place
 from lakehouse import tables
 
@@ -288,6 +289,20 @@ def test_a_close_killed_anywhere_is_completed_by_the_next_with_late_events_arriv
         assert "late.jsonl" not in "".join(board_versions.versions(world.store)[0].counted)
 
 
+def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_next(world: World):
+    """The ban knew of no closed period, and the ranks that were there already knew of no ban."""
+    words = ("board", "close", "goals", "march", "--format", "json")
+    world.command(*words, code=-9, DAYBREAK_CRASH_AT="close.ranks")
+    board_bans.ban(world.place, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    out, _ = world.command(*words)
+    assert json.loads(out)["version"] == 2
+    first, second = board_versions.versions(world.store)
+    assert final(world, first) == oracle(world, "goals")
+    assert final(world, second) == oracle(world, "goals", banned={"cai": datetime(2026, 1, 1, tzinfo=UTC)})
+    assert served(world, "goals", "march")[0] != (1, "cai")
+    assert json.loads(world.command(*words)[0])["version"] == 2
+
+
 def test_two_closes_at_once_make_one_version(world: World, undisturbed: str):
     found: list[Closed | DaybreakError] = []
 
@@ -338,6 +353,12 @@ def test_a_closed_period_keeps_the_rules_that_it_was_published_by(world: World):
     changed = BOARDS.format(goals="", peak="", form="").replace("[goals]", '[goals]\nrank_style = "ordinal"')
     other = seasonal_world(world.home, world.engine, changed)
     assert amend(other.place, closed, "again", "nothing changed") == closed
+    other.lists.client.flushall()
+    found = lookup(other.store, other.place.board_lists, other.boards, "goals", "march").top(100)
+    assert found.meta.rank_style == "competition"
+    assert [(place.rank, place.player_id) for place in found.places] == [
+        (row.rank, row.player_id) for row in final(world, closed)
+    ]
 
 
 def test_an_empty_period_can_be_closed(tmp_path: Path, engines: Engines):

@@ -11,6 +11,7 @@ from test_board_night import CONF, SEASONS, BoardWorld, some_scores
 from test_crashes import BOARD_POINTS
 
 from daybreak.serving.server import EmbeddedServer
+from jobs.runtime import saved_runs
 from lakehouse import analyst
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,15 @@ def test_a_night_of_boards_killed_anywhere_leaves_the_old_board_or_the_new_one(w
     for board, period in PERIODS:
         world.check_board(board, period, D2)
         assert world.place.board_lists.meta(board, period).generation <= 2
+
+
+def test_boards_whose_publication_did_not_happen_are_published_by_the_night_of_another_day(world: BoardWorld):
+    world.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT="boards.manifest")
+    assert served(world, "points", str(D2)) == []
+    world.night(D3)
+    world.check_board("points", str(D2), D2)
+    world.check_board("points", "all_time", D3)
+    assert {state.step for state in saved_runs(world.settings)} == {"done"}
 
 
 def test_a_run_of_boards_that_died_half_committed_is_finished_by_the_night_of_another_day(world: BoardWorld):

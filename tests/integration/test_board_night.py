@@ -14,7 +14,8 @@ from daybreak import clock
 from daybreak.errors import InputIncompleteError
 from daybreak.events import Kind
 from daybreak.serving.server import EmbeddedServer
-from jobs import board_close
+from jobs import board_bans, board_close
+from jobs.board_lookup import lookup
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import run_step
 from lakehouse import analyst, tables
@@ -183,6 +184,49 @@ def test_an_empty_day_has_an_empty_board(world: BoardWorld):
     served = world.place.board_lists.top("points", "2026-03-04", 10)
     assert served is not None
     assert served.places == ()
+
+
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
+def test_an_incomplete_day_holds_back_the_periods_that_hold_it_and_no_others(world: BoardWorld):
+    world.scores("scores.jsonl", some_scores(), through=D2)
+    world.night(D1, D3, allow_incomplete=True)
+    for day in (D1, D2):
+        world.check_board("points", str(day), day)
+    world.check_board("points", "2026-W09", D1)
+    lists = world.place.board_lists
+    for period in (str(D3), "2026-W10", "all_time"):
+        assert lists.top("points", period, 10) is None
+    world.night(D1)
+    assert lists.top("points", str(D3), 10) is None, "another day's night does not publish it"
+
+
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
+def test_what_boards_toml_ranks_no_more_is_taken_out_of_redis_and_what_is_closed_stays(world: BoardWorld):
+    world.scores("scores.jsonl", some_scores(), through=D3)
+    world.night(D1, D3)
+    board_close.close(world.place, "points", str(D1))
+    fewer = world.home / "fewer"
+    fewer.mkdir()
+    (fewer / "boards.toml").write_text('[newest]\nsemantics = "latest"\nperiods = ["all_time"]\n')
+    other = world.beside(boards_folder=fewer)
+    other.night(D3)
+    lists = other.place.board_lists
+    assert lists.periods("newest") == ["all_time"]
+    assert lists.periods("points") == [str(D1)]
+    assert lists.periods("fastest") == []
+
+
+@pytest.mark.parametrize("world", ["sail"], indirect=True)
+def test_a_period_that_a_ban_has_emptied_is_empty_in_the_lake_too(world: BoardWorld):
+    alone = [each for each in some_scores() if each["player_id"] == "player-1"]
+    world.scores("scores.jsonl", alone, through=D3)
+    for day in (D1, D2, D3):
+        world.night(day)
+    assert lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5).places
+    board_bans.ban(world.place, "player-1", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    world.lists.client.flushall()
+    found = lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5)
+    assert (found.places, found.meta.population, found.meta.as_of) == ((), 0, D3)
 
 
 WEEKLY = """
