@@ -21,6 +21,7 @@ from daybreak.seasons import (
     period_of_season,
 )
 from daybreak.settings import Span
+from daybreak.suggestions import did_you_mean
 
 Semantics = Literal["sum", "best", "latest"]
 PrizeTies = Literal["all", "share", "tie_break"]
@@ -151,7 +152,8 @@ class Boards:
         """
         if name not in self.boards:
             known = ", ".join(sorted(self.boards)) or "none is defined"
-            raise UsageError(f"no board {name!r} in boards.toml; the boards are: {known}")
+            near = did_you_mean(name, self.boards)
+            raise UsageError(f"no board {name!r} in boards.toml{near}; the boards are: {known}")
         return self.boards[name]
 
     def period(self, board: Board, text: str) -> Period:
@@ -202,7 +204,10 @@ def _board(name: str, given: Any, seasons: Mapping[str, Season], file: Path) -> 
     board = _valid(Board, name, given, file)
     for season in board.seasons:
         if season not in seasons:
-            raise UsageError(f"{file}: board {name} ranks season {season!r}, which seasons.toml does not have; add it")
+            near = did_you_mean(season, seasons)
+            raise UsageError(
+                f"{file}: board {name} ranks season {season!r}, which seasons.toml does not have{near}; add it"
+            )
         if seasons[season].label and board.source == "item_events":
             raise UsageError(f"{file}: board {name} ranks season {season!r} by its label, but item_events have none")
     return board
@@ -218,8 +223,14 @@ def _valid(model: type[M], name: str, given: Any, file: Path) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "keys together"
-        what = "is not known here" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        what = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            what = "is not known here" + did_you_mean(key, _keys(model))
         raise UsageError(f"{file}: [{name}] {key}: {what}; docs/reference/boards.md lists the keys") from None
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from daybreak.errors import UsageError
+from daybreak.suggestions import did_you_mean
 from daybreak.windows import day_bounds
 
 SeasonName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
@@ -115,8 +116,9 @@ def parse_period(text: str, seasons: Mapping[str, Season]) -> Period:
     if text in seasons:
         return period_of_season(seasons[text])
     known = ", ".join(sorted(seasons)) or "none is defined"
+    near = did_you_mean(text, [*seasons, ALL_TIME.name])
     raise UsageError(
-        f"{text!r} is no period; write 2026-03-01, 2026-W28, 2026, all_time or a season of seasons.toml ({known})"
+        f"{text!r} is no period{near}; write 2026-03-01, 2026-W28, 2026, all_time or a season of seasons.toml ({known})"
     )
 
 

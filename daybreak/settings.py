@@ -7,7 +7,7 @@ where it stands.
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,8 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from daybreak.errors import UsageError
+from daybreak.suggestions import did_you_mean
 
 NO_SETTINGS = ("DAYBREAK_ENV", "DAYBREAK_CRASH_AT")
+VARIABLES = "the environment"
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -160,20 +162,29 @@ def load(environ: Mapping[str, str] = os.environ, conf: Path = Path("conf")) -> 
     if overlay := environ.get("DAYBREAK_ENV"):
         files.append(conf / f"{overlay}.toml")
     layers = [(str(file), _read_toml(file)) for file in files]
-    layers.append(("the environment (DAYBREAK_…)", _variables(environ)))
+    layers.append((VARIABLES, _variables(environ)))
     merged = Settings().model_dump()
     found = Settings()
     for where, values in layers:
         _merge(merged, values)
         found = _validated(merged, where)
-    return found.model_copy(update={"home": found.home.absolute(), "boards_folder": found.boards_folder.absolute()})
+    return found.model_copy(
+        update={
+            "home": found.home.absolute(),
+            "boards_folder": found.boards_folder.absolute(),
+            "lake": found.lake.model_copy(update={"root": found.lake_root, "staging": found.staging_root}),
+        }
+    )
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text())
     except FileNotFoundError:
-        raise UsageError(f"DAYBREAK_ENV names {file}, which is not there; create it or unset DAYBREAK_ENV") from None
+        near = did_you_mean(file.stem, (each.stem for each in file.parent.glob("*.toml")))
+        raise UsageError(
+            f"DAYBREAK_ENV names {file}, which is not there{near}; create it or unset DAYBREAK_ENV"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
 
@@ -184,11 +195,25 @@ def _validated(values: dict[str, Any], where: str) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        what = "is not a setting" if first["type"] == "extra_forbidden" else f"does not fit: {first['msg']}"
+        path = [str(part) for part in first["loc"]]
+        key = ".".join(path)
+        if first["type"] == "extra_forbidden":
+            what = f"is not a setting{did_you_mean(path[-1], _keys(path[:-1]))}"
+        else:
+            what = f"does not fit: {first['msg'].removeprefix('Value error, ')}"
+        if where == VARIABLES:
+            where = f"DAYBREAK_{'__'.join(path[:2] if key.startswith('spark.conf.') else path).upper()}"
         raise UsageError(
-            f"{where}: {key} = {_written(values, first)!r} {what}; conf/README.md lists the settings"
+            f"{where}: {key} = {_written(values, first)!r} {what}; docs/reference/settings.md lists the settings"
         ) from None
+
+
+def _keys(section: Sequence[str]) -> list[str]:
+    """The settings of a section."""
+    model: Any = Settings()
+    for part in section:
+        model = getattr(model, part, None)
+    return [*type(model).model_fields] if isinstance(model, BaseModel) else []
 
 
 def _written(values: dict[str, Any], error: ErrorDetails) -> Any:

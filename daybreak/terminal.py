@@ -14,8 +14,30 @@ import typer
 
 from daybreak import clock
 from daybreak.errors import UsageError
+from daybreak.suggestions import did_you_mean
+from daybreak.windows import Window
 
-Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
+FORMATS = ("table", "json", "csv")
+Format = Annotated[str, typer.Option("--format", help="table, json or csv.", autocompletion=lambda: list(FORMATS))]
+
+
+def parse_window(text: str) -> Window:
+    """The window of that name."""
+    if text not in [*Window]:
+        raise UsageError(f"no window {text!r}{did_you_mean(text, Window)}; the windows are {', '.join(Window)}")
+    return Window(text)
+
+
+WindowOption = Annotated[
+    Window,
+    typer.Option(
+        "--window",
+        parser=parse_window,
+        metavar=f"[{'|'.join(Window)}]",
+        help="Which window.",
+        autocompletion=lambda: [window.value for window in Window],
+    ),
+]
 
 
 def parse_day(text: str) -> date:
@@ -99,7 +121,8 @@ def show(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], format_: str
                 table.add_row(*(Text("" if row[name] is None else str(row[name])) for name in columns))
             Console(width=None if sys.stdout.isatty() else 200).print(table)
         case _:
-            raise UsageError(f"--format {format_!r} is not known; use table, json or csv")
+            near = did_you_mean(format_, FORMATS)
+            raise UsageError(f"--format {format_!r} is not known{near}; use table, json or csv")
 
 
 def say(line: str) -> None:

@@ -13,6 +13,7 @@ from uuid import uuid4
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, DaybreakError, UsageError
 from daybreak.serving.lease import Lease
+from daybreak.suggestions import did_you_mean
 from jobs import (
     capture,
     check,
@@ -150,7 +151,7 @@ def run_step(
         UsageError: an unknown step, or `complete` and `pin` without their days.
     """
     if step not in STEPS:
-        raise UsageError(f"no step {step!r}; the steps are {', '.join(STEPS)}")
+        raise UsageError(f"no step {step!r}{did_you_mean(step, STEPS)}; the steps are {', '.join(STEPS)}")
     if step in ("complete", "pin"):
         if first is None or last is None:
             raise UsageError(f"step {step} needs its day; add --day DAY, or --from and --to")

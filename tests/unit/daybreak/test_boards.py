@@ -113,7 +113,9 @@ def test_a_period_that_the_board_does_not_rank_is_refused(conf: Path) -> None:
 
 
 def test_an_unknown_board_is_refused_with_the_known_ones(conf: Path) -> None:
-    with pytest.raises(UsageError, match=r"no board 'lap' in boards.toml; the boards are: laps, players"):
+    with pytest.raises(
+        UsageError, match=r"no board 'lap' in boards.toml \(did you mean 'laps'\?\); the boards are: laps, players"
+    ):
         boards.load(conf).board("lap")
     with pytest.raises(UsageError, match="none is defined"):
         Boards({}, {}).board("lap")

@@ -14,7 +14,7 @@ def from_files(folder: Path, base: str = "", overlay: str = "", **variables: str
     """What a process finds that has these files and variables."""
     (folder / "base.toml").write_text(base)
     (folder / "site.toml").write_text(overlay)
-    return load({"DAYBREAK_ENV": "site"} | variables, folder)
+    return load({"DAYBREAK_ENV": "site", **variables}, folder)
 
 
 def test_each_layer_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
@@ -48,8 +48,12 @@ def test_folders_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = from_files(
         tmp_path, DAYBREAK_HOME="h", DAYBREAK_LAKE__ROOT="l", DAYBREAK_LAKE__STAGING="s", DAYBREAK_BOARDS_FOLDER="b"
     )
+    monkeypatch.chdir("/")
+    assert found.lake.root == found.lake_root
+    assert found.lake.staging == found.staging_root
     places = (found.home, found.lake_root, found.staging_root, found.boards_folder)
     assert places == (tmp_path / "h", tmp_path / "l", tmp_path / "s", tmp_path / "b")
+    monkeypatch.chdir(tmp_path)
     assert from_files(tmp_path).lake_root == tmp_path / ".daybreak" / "lake"
 
 
@@ -67,7 +71,13 @@ def test_folders_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ({"DAYBREAK_LAKE__RETENTION": "9999999999d"}, "lake.retention = '9999999999d' does not fit"),
         ({"DAYBREAK_LAKE__RETENTION": "soon"}, "lake.retention = 'soon' does not fit"),
         ({"DAYBREAK_NIGHT__DEDUP_LOOKBACK": "25h"}, "night.dedup_lookback = '25h' does not fit"),
-        ({"DAYBREAK_NIGHT__REPROT_K": "5"}, "night.reprot_k = '5' is not a setting"),
+        (
+            {"DAYBREAK_NIGHT__REPROT_K": "5"},
+            "DAYBREAK_NIGHT__REPROT_K: night.reprot_k = '5' is not a setting (did you mean 'report_k'?)",
+        ),
+        ({"DAYBREAK_NIHGT__LEASE": "5s"}, "(did you mean 'night'?)"),
+        ({"DAYBREAK_SPARK__CONF": '{"spark.a": 1}'}, "DAYBREAK_SPARK__CONF: spark.conf.spark.a = 1 does not fit"),
+        ({"DAYBREAK_ENV": "stie"}, "stie.toml, which is not there (did you mean 'site'?)"),
     ],
 )
 def test_a_variable_that_does_not_fit_is_named(tmp_path: Path, variables: dict[str, str], said: str) -> None:
@@ -85,3 +95,5 @@ def test_the_file_with_the_wrong_key_is_named(tmp_path: Path) -> None:
         from_files(tmp_path, "[night")
     with pytest.raises(UsageError, match=r"other\.toml, which is not there"):
         from_files(tmp_path, DAYBREAK_ENV="other")
+    with pytest.raises(UsageError, match=r"site\.toml: lake\.rot = 'x' is not a setting \(did you mean 'root'\?\)"):
+        from_files(tmp_path, "", "[lake]\nrot = 'x'")
