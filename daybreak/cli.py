@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daybreak import cli_board_deeds, clock, settings
+from daybreak import cli_analyst, cli_board_deeds, clock, settings
 from daybreak.errors import DaybreakError, UsageError
 from daybreak.events import Kind
 from daybreak.terminal import (
@@ -41,6 +41,7 @@ app = typer.Typer(
     add_completion=True,
 )
 app.add_typer(cli_board_deeds.app, name="board")
+cli_analyst.add_to(app)
 
 Files = Annotated[list[Path], typer.Argument(help="JSON lines, CSV or Parquet files.")]
 Map = Annotated[list[str] | None, typer.Option("--map", help="Rename a column: SOURCE=NAME, e.g. ts=occurred_at.")]
@@ -278,19 +279,6 @@ def report(day: Annotated[str, typer.Option("--day", help="The corrected day.")]
     else:
         for line in job.in_words(found):
             print(line)
-
-
-@app.command(epilog='Example: daybreak sql "select * from daily_counts order by count desc limit 5"')
-def sql(
-    query: Annotated[str, typer.Argument(help="A DuckDB query over the lake's views.")],
-    format_: Format = "table",
-) -> None:
-    """Query the exact tables with DuckDB, as the newest manifest shows them."""
-    from lakehouse import analyst
-
-    _, store = lake()
-    names, rows = analyst.query(analyst.connect(store), query)
-    show(names, (dict(zip(names, row, strict=True)) for row in rows), format_)
 
 
 @app.command(epilog="Example: daybreak doctor --warm")

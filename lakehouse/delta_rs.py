@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -196,6 +196,12 @@ class DeltaRsStore:
         with self._failing_as(table, "read"):
             rows = self.dataset(table, version).to_table(columns=table.schema.names, filter=chosen)
         return rows.cast(table.schema)
+
+    def version_at(self, table: Table, instant: datetime) -> int:
+        """The newest version that was committed by then; -1 when there was none."""
+        handle = self._open(table)
+        commits = handle.history() if handle is not None else []
+        return max((each["version"] for each in commits if each["timestamp"] <= instant.timestamp() * 1000), default=-1)
 
     def commits_after(self, table: Table, version: int) -> list[Commit]:
         """Each commit newer than `version`, oldest first."""

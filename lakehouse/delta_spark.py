@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -121,6 +121,10 @@ class DeltaSparkStore:
     def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:
         """Rows of small tables, in memory, schema order."""
         return self._log.read(table, version, days)
+
+    def version_at(self, table: Table, instant: datetime) -> int:
+        """The newest version that was committed by then; -1 when there was none."""
+        return self._log.version_at(table, instant)
 
     def commits_after(self, table: Table, version: int) -> list[Commit]:
         """Each commit newer than `version`, oldest first."""

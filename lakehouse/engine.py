@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from daybreak.errors import CheckFailedError, LakeFailedError
+from lakehouse.scratch import STAGING_HINT, writing
 from lakehouse.tables import SPARK_TYPES, Table
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Engine(ABC):
             LakeFailedError: the engine failed or died, the disk is full.
         """
         shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        with writing(folder, STAGING_HINT):
+            folder.parent.mkdir(parents=True, exist_ok=True)
         with self.failing_as(f"staging {table.name} in {folder}"):
             frame.write.mode("error").parquet(str(folder))
         written = sorted(folder.glob("*.parquet"))
@@ -144,7 +146,8 @@ class Engine(ABC):
                 f"{self.name} staged {table.name} in a {folder} that is not the one of this machine; "
                 "set lake.staging (DAYBREAK_LAKE__STAGING) to a folder that this machine and all workers share"
             )
-        folder.mkdir(exist_ok=True)
+        with writing(folder, STAGING_HINT):
+            folder.mkdir(exist_ok=True)
         files, rows = [], 0
         for file in written:
             found = pq.read_metadata(file)
@@ -153,8 +156,9 @@ class Engine(ABC):
                 rows += found.num_rows
                 files.append(file.name)
         marker = folder / f"{MARKER}.new"
-        marker.write_text(json.dumps({"table": table.name, "rows": rows, "files": files}))
-        marker.rename(folder / MARKER)
+        with writing(folder, STAGING_HINT):
+            marker.write_text(json.dumps({"table": table.name, "rows": rows, "files": files}))
+            marker.rename(folder / MARKER)
         return StagedTable(table, folder, rows, tuple(str(folder / name) for name in files))
 
     def rows(self, frame: "DataFrame") -> pa.Table:

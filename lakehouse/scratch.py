@@ -11,6 +11,8 @@ from tempfile import mkdtemp
 from daybreak.errors import LakeFailedError
 
 LOG_BYTES = 16 * 2**20
+HOME_HINT = "set DAYBREAK_HOME to a folder that can"
+STAGING_HINT = "set DAYBREAK_LAKE__STAGING to a folder that can"
 
 
 class Scratch:
@@ -82,7 +84,7 @@ def rotated(log: Path) -> int:
 
 
 @contextmanager
-def writing(place: Path, hint: str = "set DAYBREAK_HOME to a folder that can") -> Iterator[None]:
+def writing(place: Path, hint: str = HOME_HINT) -> Iterator[None]:
     """Names the place, and what to do, when the system refuses what is written there."""
     try:
         yield

@@ -7,7 +7,7 @@ here, in one form for all: a JSON text in `userMetadata`, which `DESCRIBE HISTOR
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -148,6 +148,9 @@ class Store(Protocol):
 
     def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:
         """Rows of small tables, in memory, schema order."""
+
+    def version_at(self, table: Table, instant: datetime) -> int:
+        """The newest version that was committed by then; -1 when there was none."""
 
     def commits_after(self, table: Table, version: int) -> list[Commit]:
         """Each commit newer than `version`, oldest first."""
