@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
+from daybreak.terminal import say
 from jobs.place import Place
 from jobs.runtime import Night, RunState, code_version, saved_runs
 from lakehouse import tables
@@ -155,7 +156,7 @@ def unfinished(place: Place, but: str | None) -> list[RunState]:
 
 
 def finish_others(place: Place, but: str | None = None) -> list[str]:
-    """Roll dead runs forward from their checked staging, all of them save the run `but`.
+    """Roll dead runs forward from their checked staging, all of them save the run `but`, and say so.
 
     One that a newer run has overtaken, or whose staging has changed, is abandoned; if it left a table half
     committed, `refuse_foreign_commits` names its days.
@@ -168,9 +169,17 @@ def finish_others(place: Place, but: str | None = None) -> list[str]:
         try:
             commit_tables(other)
             whole.append(other)
-        except (FenceRefusedError, CheckFailedError):
+        except (FenceRefusedError, CheckFailedError) as error:
             state.step = "abandoned"
             other.save()
+            say(f"gave up run {state.pin.run_id} of {days_of(other)}, which had died while it committed: {error}")
     for other in whole:  # only now: a manifest must not name another's half-committed tables
         finish(other)
+        say(f"finished run {other.pin.run_id} of {days_of(other)}, which had died while it committed")
     return [other.pin.run_id for other in whole]
+
+
+def days_of(night: Night) -> str:
+    """The run's days, for messages."""
+    first, last = night.pin.first, night.pin.last
+    return str(first) if first == last else f"{first} to {last}"

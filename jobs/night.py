@@ -106,8 +106,7 @@ def item_night(
 ) -> tuple[Summary, CheckFailedError | None]:
     """The steps of the items, and what kept a list from being published, if anything did."""
     progress("pin")
-    for dead in commit.finish_others(place):  # before the attempt is chosen, which must be above theirs
-        progress(f"finished dead run {dead}")
+    commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
     state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
     night = place.night(state)
     night.save()
@@ -163,6 +162,8 @@ def run_step(
             return place.night(state).save()
     with place.lease(run_id):
         if step == "boards":
+            if not place.boards.boards:
+                return None
             days = (first, last) if first and last else run_days(place, run_id)
             return board_night(place, run_id, *days, allow_incomplete=allow_incomplete)
         return run_loaded_step(place, place.night(load_state(place.settings, run_id)), step)

@@ -20,6 +20,7 @@ from daybreak.errors import UsageError
 from daybreak.settings import Settings
 from daybreak.windows import days_between
 from lakehouse import tables
+from lakehouse.scratch import STAGING_HINT, writing
 from lakehouse.store import Store, Transaction
 from lakehouse.tables import Table
 
@@ -156,10 +157,11 @@ class Night:
 
     def save(self) -> None:
         """Write the state atomically."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.folder / "run.json.new"
-        draft.write_text(self.state.model_dump_json(indent=1))
-        draft.replace(self.folder / "run.json")
+        with writing(draft, STAGING_HINT):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft.write_text(self.state.model_dump_json(indent=1))
+            draft.replace(self.folder / "run.json")
 
     def staged_row_count(self, table: Table) -> int:
         """Rows in the staged files, from their footers."""

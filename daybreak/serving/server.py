@@ -152,23 +152,24 @@ class EmbeddedServer:
         Raises:
             UnreachableError: it does not start (with the end of its log), or hangs.
         """
-        try:
+        with self._usable():
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._locked():
                 known = self._recorded()
                 if known is not None and self._pid_at(known["url"], START_SECONDS) is not None:
                     return str(known["url"])
                 return self._start()
-        except OSError as error:
-            raise UnreachableError(
-                f"the embedded Redis cannot use {self.folder} ({error.strerror or error}); "
-                "make it writable, or set DAYBREAK_HOME or DAYBREAK_REDIS__URL"
-            ) from error
 
     def stop(self) -> bool:
-        """Whether a server was running; it has saved and ended when this returns."""
-        if not self.record.exists():
-            return False
+        """Whether a server was running; it has saved and ended when this returns.
+
+        Raises:
+            UnreachableError: it hangs, or its folder cannot be used.
+        """
+        with self._usable():
+            return self.record.exists() and self._stop()
+
+    def _stop(self) -> bool:
         with self._locked():
             known = self._recorded()
             pid = self._pid_at(known["url"], START_SECONDS) if known is not None else None
@@ -259,6 +260,17 @@ class EmbeddedServer:
         process.returncode = 0  # it outlives us on purpose: Popen has nothing to warn about
         self._write_record({"url": url, "pid": pid})
         return url
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Names the folder when the system refuses what is done there."""
+        try:
+            yield
+        except OSError as error:
+            raise UnreachableError(
+                f"the embedded Redis cannot use {self.folder} ({error.strerror or error}); "
+                "make it writable, or set DAYBREAK_HOME or DAYBREAK_REDIS__URL"
+            ) from error
 
     def _write_record(self, values: dict[str, Any]) -> None:
         draft = self.record.with_suffix(".new")

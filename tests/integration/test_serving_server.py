@@ -127,6 +127,10 @@ def test_a_home_that_cannot_be_written_says_so(folder: Path):
     (folder / "file").write_text("")
     with pytest.raises(UnreachableError, match="cannot use"):
         EmbeddedServer(folder / "file").ensure()
+    (folder / "redis" / "lock").mkdir(parents=True)
+    (folder / "redis" / "server.json").write_text("{}")
+    with pytest.raises(UnreachableError, match="cannot use .*DAYBREAK_HOME"):
+        EmbeddedServer(folder).stop()
 
 
 def test_a_url_that_nobody_answers_at_is_named_without_its_password():

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from daybreak.errors import LakeFailedError, UsageError
-from lakehouse import jars
+from lakehouse import jars, tables
 from lakehouse.connect import ConnectEngine
 from lakehouse.java import shim
+from lakehouse.sail import SailEngine
 from lakehouse.scratch import LOG_BYTES, Scratch, rotated
 
 
@@ -50,6 +51,8 @@ def test_a_place_that_cannot_be_written_is_named_with_what_to_do(
     for use in (lambda: rotated(inside / "spark.log"), lambda: Scratch(inside).open(), lambda: shim(tmp_path, inside)):
         with pytest.raises(LakeFailedError, match=rf"{inside}.* cannot be written .*DAYBREAK_HOME"):
             use()
+    with pytest.raises(LakeFailedError, match=rf"{inside.parent}.* cannot be written .*DAYBREAK_LAKE__STAGING"):
+        SailEngine(tmp_path, 0).stage(None, tables.RUNS, inside / "run" / "runs")
     monkeypatch.setenv("XDG_CACHE_HOME", str(inside))
     with pytest.raises(LakeFailedError, match=rf"{inside}.* cannot be written .*XDG_CACHE_HOME"):
         jars.fetch(tmp_path, {}, tmp_path / "log")

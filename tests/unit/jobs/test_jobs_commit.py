@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from daybreak.errors import FenceRefusedError
+from daybreak.errors import FenceRefusedError, LakeFailedError
 from daybreak.settings import Settings
 from jobs import commit
 from jobs.pin import next_attempt
@@ -91,7 +91,9 @@ def test_a_claim_is_no_commit_and_is_taken_up_by_its_run(night: Nights) -> None:
     assert [mine.store.version(table) for table in mine.tables] == before
 
 
-def test_a_claim_of_a_dead_run_hinders_no_night_of_other_days(night: Nights) -> None:
+def test_a_claim_of_a_dead_run_hinders_no_night_of_other_days(
+    night: Nights, capsys: pytest.CaptureFixture[str]
+) -> None:
     dead, mine = night("dead", D1), night("mine", D2)
     claim(dead, tables.HOURLY_COUNTS)
     commit.commit(mine)
@@ -99,10 +101,11 @@ def test_a_claim_of_a_dead_run_hinders_no_night_of_other_days(night: Nights) -> 
     dead.state.step = "committing"
     dead.save()
     assert commit.finish_others(place_of(mine)) == ["dead"]
+    assert capsys.readouterr().err == f"finished run dead of {D1}, which had died while it committed\n"
     assert owners(mine, tables.HOURLY_COUNTS) == {D1: "dead", D2: "mine"}
 
 
-def test_a_claim_raises_the_next_attempt_at_its_days(night: Nights) -> None:
+def test_a_claim_raises_the_next_attempt_at_its_days(night: Nights, capsys: pytest.CaptureFixture[str]) -> None:
     dead = night("dead", D1, D2, attempt=4)
     claim(dead, tables.HOURLY_COUNTS)
     assert next_attempt(dead.store, 1, [D2, D3]) == 5
@@ -111,6 +114,7 @@ def test_a_claim_raises_the_next_attempt_at_its_days(night: Nights) -> None:
     dead.state.step = "committing"
     dead.save()
     assert commit.finish_others(place_of(newer)) == []
+    assert capsys.readouterr().err.startswith(f"gave up run dead of {D1} to {D2}, which had died")
     assert owners(newer, tables.HOURLY_COUNTS) == {D2: "newer", D3: "newer"}
 
 
@@ -122,3 +126,11 @@ def test_a_range_of_which_a_newer_run_took_one_day_is_not_held_any_more(night: N
     with pytest.raises(FenceRefusedError, match=f"hourly_counts/{D2} is at version {(2 << ATTEMPT_BITS) + 1}"):
         commit.commit_tables(mine)
     assert owners(mine, tables.TOP_LISTS) == {D1: "mine", D2: "newer"}
+
+
+def test_a_run_whose_staging_cannot_be_written_says_which_setting_names_another(night: Nights) -> None:
+    mine = night("mine", D1)
+    mine.settings.staging_root.rename(mine.settings.home / "moved")
+    mine.settings.staging_root.write_text("")
+    with pytest.raises(LakeFailedError, match="DAYBREAK_LAKE__STAGING"):
+        mine.save()
