@@ -7,6 +7,7 @@ Rerun   the same lists and the same error; every step is a command that a user c
 
 import csv
 import io
+import json
 import os
 import re
 import shlex
@@ -27,7 +28,6 @@ from jobs import demo_data
 
 RELATIVE_ERROR = "0.01"
 K = "10"
-ENGINE_VARIABLES = ("DAYBREAK_ENGINE", "DAYBREAK_SPARK__")
 MARKER = ".made-by-daybreak-demo"
 QUERY = """\
 SELECT item_id AS aircraft, count AS departures, strftime(first_occurred_at, '%H:%M') AS first,
@@ -37,11 +37,14 @@ WHERE day = DATE '{day}'
 ORDER BY count DESC, last_occurred_at - first_occurred_at, item_id DESC
 LIMIT 5"""
 
+NEXT_QUERY = "SELECT code, count(*) AS refused FROM refusals GROUP BY code ORDER BY refused DESC"
+
 
 @dataclass(frozen=True)
 class Shell:
     """Runs `daybreak` commands in the demo's home and shows each as a user would type it."""
 
+    settings: Settings
     home: Path
     console: Console
 
@@ -54,7 +57,8 @@ class Shell:
         self.console.print(f"[bold]$ daybreak {escape(typed(arguments))}[/bold]", soft_wrap=True)
         done = subprocess.run(
             [sys.executable, "-m", "daybreak.cli", *arguments],
-            env=demo_environment(self.home),
+            env=demo_environment(self.settings, self.home),
+            cwd=self.home,
             capture_output=True,
             text=True,
             encoding="utf-8",
@@ -81,14 +85,53 @@ def typed(arguments: Sequence[str]) -> str:
     return " ".join(f'"{each}"' if plain.fullmatch(each) else shlex.quote(each) for each in arguments)
 
 
-def demo_environment(home: Path) -> dict[str, str]:
-    """The environment of the commands: the user's engine, but nothing of the user's own lake or Redis."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("DAYBREAK_") or name.startswith(ENGINE_VARIABLES)
+def demo_environment(settings: Settings, home: Path) -> dict[str, str]:
+    """The environment of the commands: the user's engine, but nothing of the user's own lake or Redis.
+
+    With it they run in `home`, where no conf lies: what the user's conf says of engines is said by variables.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DAYBREAK_")}
+    spark = settings.spark
+    engine = {
+        "DAYBREAK_ENGINE": settings.engine,
+        "DAYBREAK_NIGHT__MEMORY_POOL": str(settings.night.memory_pool),
+        "DAYBREAK_SPARK__MASTER": spark.master or "",
+        "DAYBREAK_SPARK__REMOTE": spark.remote or "",
+        "DAYBREAK_SPARK__DRIVER_MEMORY": spark.driver_memory,
+        "DAYBREAK_SPARK__SHUFFLE_PARTITIONS": str(spark.shuffle_partitions or ""),
+        "DAYBREAK_SPARK__CONF": json.dumps(spark.conf),
     }
-    return {**kept, "DAYBREAK_HOME": str(home), "PYTHONIOENCODING": "utf-8"}
+    own = {
+        "DAYBREAK_HOME": str(home),
+        "DAYBREAK_LAKE__ROOT": str(home / "lake"),
+        "DAYBREAK_LAKE__STAGING": str(home / "staging"),
+        "DAYBREAK_BOARDS_FOLDER": str(home / "conf"),
+    }
+    return kept | {name: value for name, value in engine.items() if value} | own | {"PYTHONIOENCODING": "utf-8"}
+
+
+def next_commands(home: Path, day: str) -> list[str]:
+    """Lines of a shell that look at what the demo left; right when copied, whatever conf and variables are set."""
+    program = daybreak_command()
+    theirs = sorted(name for name in os.environ if name.startswith("DAYBREAK_") and name != "DAYBREAK_HOME")
+    return [
+        f"cd {shlex.quote(str(home))}",
+        *([f"unset {' '.join(theirs)}"] if theirs else []),
+        f"export DAYBREAK_HOME={shlex.quote(str(home))}",
+        f"{program} status --from {day} --to {day}",
+        f"{program} top --window hour --at {day}T21:00 -k 5",
+        f"{program} sql {typed([NEXT_QUERY])}",
+        f"{program} down",
+    ]
+
+
+def daybreak_command() -> str:
+    """The command as this shell finds it, or with its folder where the shell finds none or another."""
+    own = Path(sys.executable).with_name("daybreak")
+    found = shutil.which("daybreak")
+    if found and own.exists() and Path(found).samefile(own):
+        return "daybreak"
+    return shlex.quote(str(own)) if own.exists() else f"{shlex.quote(sys.executable)} -m daybreak.cli"
 
 
 def fresh_home(settings: Settings, console: Console) -> Path:
@@ -102,7 +145,7 @@ def fresh_home(settings: Settings, console: Console) -> Path:
         if not (home / MARKER).exists():
             raise UsageError(f"{home} was not made by a demo and stays as it is; move it or set DAYBREAK_HOME")
         if (home / "redis").exists():
-            Shell(home, console).run("down")
+            Shell(settings, home, console).run("down")
         shutil.rmtree(home)
     home.mkdir(parents=True)
     (home / MARKER).touch()
@@ -141,7 +184,7 @@ def run(settings: Settings, console: Console) -> None:
     """
     archive = demo_data.flights_archive()
     home = fresh_home(settings, console)
-    shell = Shell(home, console)
+    shell = Shell(settings, home, console)
     day, events = demo_data.DAY.isoformat(), home / "events.jsonl"
 
     _heading(console, "1  Events: every flight out of New York on two days, aircraft by aircraft")
@@ -156,10 +199,10 @@ def run(settings: Settings, console: Console) -> None:
         _heading(console, "6  Where the files are")
         console.print(f"events  {events}\nlake    {home / 'lake'}  (Delta tables)", markup=False, soft_wrap=True)
         console.print(f"redis   {home / 'redis'}  (append-only file of the embedded server)", soft_wrap=True)
-        console.print(
-            f"\nTo look around:  DAYBREAK_HOME={home} daybreak status --from {day} --to {day}\n",
-            soft_wrap=True,
-        )
+        _heading(console, "7  Where to look next (to be copied line by line)")
+        for line in next_commands(home, day):
+            console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
+        console.print()
     finally:
         shell.run("down")
 

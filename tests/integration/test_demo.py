@@ -30,10 +30,23 @@ def shown(home):
     return run_demo(home)
 
 
-def run_demo(home, **environ) -> str:
+def run_demo(home, engine="sail") -> str:
+    """What it shows in a deployment whose lake and Redis are not to be touched; the engine is an overlay's."""
+    conf = home / "conf"
+    conf.mkdir(exist_ok=True)
+    (conf / "base.toml").write_text(f"lake.root = '{home}/precious'\nredis.url = 'redis://127.0.0.1:1/0'")
+    (conf / "site.toml").write_text(f"engine = '{engine}'\nspark.driver_memory = '2g'")
+    shown = run_there(home, sys.executable, "-m", "daybreak.cli", "demo")
+    assert not (home / "precious").exists()
+    return shown
+
+
+def run_there(home, *command) -> str:
+    environ = {"DAYBREAK_HOME": str(home), "DAYBREAK_ENV": "site", "COLUMNS": "160", "NO_COLOR": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "daybreak.cli", "demo"],
-        env={**os.environ, "DAYBREAK_HOME": str(home), "COLUMNS": "160", "NO_COLOR": "1", **environ},
+        command,
+        env={**os.environ, **environ},
+        cwd=home,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -89,6 +102,16 @@ def test_it_says_the_error_and_that_the_sketch_is_forced(shown):
     assert "daily_counts" in words
 
 
+def test_the_commands_that_it_ends_with_are_right_when_copied(home, shown):
+    """In the shell that the demo was run from, where its conf and its variables name another lake and Redis."""
+    lines = re.findall(r"^    (\S.*)$", shown.partition("Where to look next")[2], re.MULTILINE)
+    assert lines[-1].endswith(" down")
+    said = run_there(home, "bash", "-ec", "\n".join(lines))
+    assert re.search(rf"{DAY} .* exact ", said)
+    assert "bad_timestamp" in said
+    assert not (home / "precious").exists()
+
+
 def test_a_second_demo_gives_the_same_lists_and_leaves_no_process(home, shown):
     again = run_demo(home)
     assert both_lists(again) == both_lists(shown) != []
@@ -97,7 +120,7 @@ def test_a_second_demo_gives_the_same_lists_and_leaves_no_process(home, shown):
 
 
 def test_on_apache_spark_it_gives_the_same_lists_tables_and_report(home, shown, tmp_path):
-    on_spark = run_demo(tmp_path, DAYBREAK_ENGINE="spark", DAYBREAK_SPARK__DRIVER_MEMORY="2g")
+    on_spark = run_demo(tmp_path, engine="spark")
     assert both_lists(on_spark) == both_lists(shown) != []
     assert words_of(on_spark, tmp_path) == words_of(shown, home)
     stores = {

@@ -129,7 +129,7 @@ def test_a_home_that_cannot_be_written_says_so(folder: Path):
         EmbeddedServer(folder / "file").ensure()
     (folder / "redis" / "lock").mkdir(parents=True)
     (folder / "redis" / "server.json").write_text("{}")
-    with pytest.raises(UnreachableError, match="cannot use .*DAYBREAK_HOME"):
+    with pytest.raises(UnreachableError, match=r"cannot use .*DAYBREAK_HOME"):
         EmbeddedServer(folder).stop()
 
 

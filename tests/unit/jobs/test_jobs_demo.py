@@ -3,15 +3,18 @@
 import csv
 import io
 import json
+import sys
 import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from daybreak.errors import UsageError
 from daybreak.settings import Settings
+from daybreak.settings import load as load_settings
 from jobs import demo, demo_data
 
 DAY = demo_data.DAY.isoformat()
@@ -110,9 +113,34 @@ def test_a_foreign_folder_is_not_removed(tmp_path):
     assert mine.read_text() == "keep"
 
 
-def test_settings_of_the_user_do_not_reach_the_demo(tmp_path, monkeypatch):
-    monkeypatch.setenv("DAYBREAK_LAKE__ROOT", "/precious")
-    monkeypatch.setenv("DAYBREAK_REDIS__URL", "redis://production")
-    environment = demo.demo_environment(tmp_path)
-    assert [name for name in environment if name.startswith("DAYBREAK_")] == ["DAYBREAK_HOME"]
-    assert environment["DAYBREAK_HOME"] == str(tmp_path)
+def test_of_the_users_settings_only_the_engines_reach_the_demo(tmp_path, monkeypatch):
+    for name, value in (("LAKE__ROOT", "/precious"), ("REDIS__URL", "redis://production"), ("ENV", "production")):
+        monkeypatch.setenv(f"DAYBREAK_{name}", value)
+    theirs = load_settings(
+        {
+            "DAYBREAK_ENGINE": "spark",
+            "DAYBREAK_SPARK__MASTER": "spark://one:7077",
+            "DAYBREAK_SPARK__CONF": '{"spark.a": "é"}',
+            "DAYBREAK_LAKE__ROOT": "/precious",
+            "DAYBREAK_REDIS__URL": "redis://production",
+        },
+        tmp_path,
+    )
+    found = load_settings(demo.demo_environment(theirs, tmp_path / "demo"), tmp_path / "demo" / "conf")
+    assert (found.engine, found.spark) == ("spark", theirs.spark)
+    assert found.lake_root == tmp_path / "demo" / "lake"
+    assert found.staging_root == tmp_path / "demo" / "staging"
+    assert found.redis.url is None
+    assert found.home == tmp_path / "demo"
+
+
+def test_the_commands_to_go_on_with_name_the_program_that_the_shell_would_find(tmp_path, monkeypatch):
+    own = Path(sys.executable).with_name("daybreak")
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert demo.daybreak_command() == "daybreak"
+    other = tmp_path / "daybreak"
+    other.write_text("#!/bin/sh")
+    other.chmod(0o755)
+    for path in (tmp_path, tmp_path / "none"):
+        monkeypatch.setenv("PATH", str(path))
+        assert demo.daybreak_command() == str(own)
