@@ -12,6 +12,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("century", ["minute", "hour", "day"])
     ''
     """
-    letters = {each.lower(): each for each in known}
+    letters = {each.lower(): str(each) for each in known}
     near = get_close_matches(word.lower(), letters, n=1, cutoff=0.6)
     return f" (did you mean {letters[near[0]]!r}?)" if near else ""

@@ -6,9 +6,12 @@ Rows and the JSON summary go to standard output, everything said about them to s
 import csv
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +19,9 @@ from daybreak import clock
 from daybreak.errors import UsageError
 from daybreak.suggestions import did_you_mean
 from daybreak.windows import Window
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 FORMATS = ("table", "json", "csv")
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.", autocompletion=lambda: list(FORMATS))]
@@ -84,21 +90,68 @@ def parse_mapping(pairs: Sequence[str] | None) -> Mapping[str, str]:
     return mapping
 
 
-def progress(title: str) -> Any:
-    """A spinner on a terminal that names the step at work; a line a step elsewhere."""
-    import contextlib
+@contextmanager
+def steps(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal that fills step by step; a line a step elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda step: say(f"{title}: {step}")
+        return
+    with bar() as shown:
+        task = shown.add_task(title, total=total, note="")
+        begun = count()
+        yield lambda step: shown.update(task, completed=next(begun), note=step)
 
-    @contextlib.contextmanager
-    def shown() -> Any:
-        if not sys.stderr.isatty():
-            yield lambda step: say(f"{title}: {step}")
-            return
-        from rich.console import Console
 
-        with Console(stderr=True).status(title) as spinner:
-            yield lambda step: spinner.update(f"{title}: {step}")
+class Reading:
+    """How far the reading of files is. `shown` is None where nobody looks."""
 
-    return shown()
+    def __init__(self, files: Sequence[Path] = (), shown: "Progress | None" = None) -> None:
+        self.read = 0
+        self.shown = shown
+        if shown:
+            total = sum(file.stat().st_size for file in files if file.is_file()) if len(files) > 1 else None
+            self.task = shown.add_task("reading", total=total, note="")
+
+    def rows(self, more: int) -> None:
+        """Rows that were read since."""
+        self.read += more
+        if self.shown:
+            self.shown.update(self.task, note=f"{self.read:_} rows")
+
+    def file_done(self, file: Path) -> None:
+        """A file was read."""
+        if self.shown:
+            self.shown.advance(self.task, file.stat().st_size)
+
+
+@contextmanager
+def reading(files: Sequence[Path] = ()) -> Iterator[Reading]:
+    """A bar on a terminal with the rows read so far, which fills file by file of those named; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield Reading()
+        return
+    with bar() as shown:
+        yield Reading(files, shown)
+
+
+@contextmanager
+def working(title: str) -> Iterator[None]:
+    """A sign of life on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with bar() as shown:
+        shown.add_task(title, total=None, note="")
+        yield
+
+
+def bar() -> "Progress":
+    """A bar that leaves nothing behind. Standard output stays what it is: rows may be read by a program."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[note]}"))
+    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False)
 
 
 def show(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], format_: str) -> None:

@@ -137,7 +137,7 @@ def commands_page() -> str | None:
 
     group = typer.main.get_command(app)
     parts = [
-        NOTE.format(source="daybreak/cli.py or daybreak/cli_board.py")
+        NOTE.format(source="daybreak/cli*.py")
         + "# Commands\n\nEach also takes `--help`. Exit codes: 0 done, 1 bug, 2 usage, 3 input incomplete, "
         "4 check failed,\n5 refused by a fence, 6 Redis or log unreachable, 7 unreadable input, "
         "8 lake or engine failed.\n",

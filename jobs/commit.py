@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
+from daybreak.settings import Settings
 from daybreak.terminal import say
 from jobs.place import Place
 from jobs.runtime import Night, RunState, code_version, saved_runs
@@ -150,9 +151,9 @@ def newest_manifest_versions(night: Night) -> dict[str, int]:
     return dict(newest["table_versions"])
 
 
-def unfinished(place: Place, but: str | None) -> list[RunState]:
+def unfinished(settings: Settings, but: str | None) -> list[RunState]:
     """Runs that died between their first commit and their manifest, oldest first; `but` is left out."""
-    return [state for state in saved_runs(place.settings) if state.step == "committing" and state.pin.run_id != but]
+    return [state for state in saved_runs(settings) if state.step == "committing" and state.pin.run_id != but]
 
 
 def finish_others(place: Place, but: str | None = None) -> list[str]:
@@ -164,7 +165,7 @@ def finish_others(place: Place, but: str | None = None) -> list[str]:
     Returns the run ids that were finished.
     """
     whole = []
-    for state in unfinished(place, but):
+    for state in unfinished(place.settings, but):
         other = place.night(state)
         try:
             commit_tables(other)
@@ -172,14 +173,14 @@ def finish_others(place: Place, but: str | None = None) -> list[str]:
         except (FenceRefusedError, CheckFailedError) as error:
             state.step = "abandoned"
             other.save()
-            say(f"gave up run {state.pin.run_id} of {days_of(other)}, which had died while it committed: {error}")
+            say(f"gave up run {state.pin.run_id} of {days_of(state)}, which had died while it committed: {error}")
     for other in whole:  # only now: a manifest must not name another's half-committed tables
         finish(other)
-        say(f"finished run {other.pin.run_id} of {days_of(other)}, which had died while it committed")
+        say(f"finished run {other.pin.run_id} of {days_of(other.state)}, which had died while it committed")
     return [other.pin.run_id for other in whole]
 
 
-def days_of(night: Night) -> str:
+def days_of(state: RunState) -> str:
     """The run's days, for messages."""
-    first, last = night.pin.first, night.pin.last
+    first, last = state.pin.first, state.pin.last
     return str(first) if first == last else f"{first} to {last}"

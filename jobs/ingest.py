@@ -7,7 +7,7 @@ Writes  item_events | score_events  one commit per file, recognised by the file'
 Rerun   a file taken in before is skipped
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -49,8 +49,11 @@ def ingest_file(
     kind: Kind,
     mapping: Mapping[str, str],
     default_timezone: str | None,
+    heard: Callable[[int], None] = lambda _: None,
 ) -> Ingested:
     """Take one file in: its events in one commit, its refusals in another; a crash between is mended by a rerun.
+
+    `heard` is told the number of rows of each batch that was read.
 
     Raises:
         UnreadableInputError: the file is not what it says; nothing of it is taken in.
@@ -85,6 +88,7 @@ def ingest_file(
         for batch in read_file(path, mapping=mapping):
             taken = intake.take(batch)
             done.read += taken.read
+            heard(taken.read)
             done.accepted += taken.accepted.num_rows
             done.refused += taken.refused.num_rows
             if taken.refused.num_rows:

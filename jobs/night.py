@@ -57,6 +57,13 @@ class Summary:
         return asdict(self) | {"first": str(self.first), "last": str(self.last)}
 
 
+def steps_of(place: Place) -> list[str]:
+    """The steps of a whole night, as it reports them: `complete` is a part of `pin`, and boards come last."""
+    items = [step for step in STEPS if step not in ("complete", "boards")]
+    has_items = place.store.version(tables.ITEM_EVENTS) >= 0 or not place.boards.boards
+    return [*(items if has_items else []), *(["boards"] if place.boards.boards else [])]
+
+
 def new_run_id(first: date, last: date) -> str:
     """A run id that says which days it is about."""
     span = str(first) if first == last else f"{first}--{last}"
