@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daybreak import boards, settings
+from daybreak.errors import DaybreakError
 from daybreak.terminal import Format, say, show
 
 if TYPE_CHECKING:
     from daybreak.serving.boards import BoardMeta, Place, ServedBoard
     from jobs.board_lookup import Lookup
 
+
+def board_names() -> list[str]:
+    """The boards of boards.toml, for completion; none where the settings cannot be read."""
+    try:
+        return [*boards.load(settings.load().boards_folder).boards]
+    except DaybreakError:
+        return []
+
+
 app = typer.Typer(help="Exact boards of players per day, week, year, season and of all time.", no_args_is_help=True)
 
-BoardName = Annotated[str, typer.Argument(metavar="BOARD", help="A board of boards.toml.")]
+BoardName = Annotated[str, typer.Argument(metavar="BOARD", help="A board of boards.toml.", autocompletion=board_names)]
 PlayerId = Annotated[str, typer.Argument(metavar="PLAYER", help="The player's id.")]
 PeriodName = Annotated[
     str | None,

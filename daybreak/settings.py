@@ -128,7 +128,7 @@ class Spark(_Model):
 class Settings(_Model):
     """All settings. `home` holds everything that the embedded default writes."""
 
-    home: Path = Field(Path(".daybreak"), description="DAYBREAK_HOME")
+    home: Path = Field(Path(".daybreak"), description="Folder of all that has no place of its own.")
     engine: Literal["sail", "spark", "connect"] = Field(
         "sail", description="sail (embedded), spark (Apache Spark, local or a cluster) or connect (remote Spark)."
     )

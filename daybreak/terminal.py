@@ -5,6 +5,9 @@ Rows and the JSON summary go to standard output, everything said about them to s
 
 import csv
 import json
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -186,3 +189,28 @@ def say(line: str) -> None:
 def summarise(command: str, values: Mapping[str, Any]) -> None:
     """The run's last line: JSON on standard output."""
     print(json.dumps({"command": command, "at": clock.now().isoformat(), **values}, default=str))
+
+
+def command_line(*words: str) -> str:
+    """A command as it can be copied into this shell: `daybreak` with its folder where the shell would find none."""
+    program = [daybreak_command()] if words[0] == "daybreak" else [typed(words[:1])]
+    return " ".join([*program, *([typed(words[1:])] if words[1:] else [])])
+
+
+def typed(arguments: Sequence[str]) -> str:
+    """The arguments as one would type them: in double quotes where that reads better.
+
+    >>> print(typed(["sql", "SELECT day FROM runs WHERE outcome = 'committed'"]))
+    sql "SELECT day FROM runs WHERE outcome = 'committed'"
+    """
+    plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
+    return " ".join(f'"{each}"' if plain.fullmatch(each) else shlex.quote(each) for each in arguments)
+
+
+def daybreak_command() -> str:
+    """The command as this shell finds it, or with its folder where the shell finds none or another."""
+    own = Path(sys.executable).with_name("daybreak")
+    found = shutil.which("daybreak")
+    if found and own.exists() and Path(found).samefile(own):
+        return "daybreak"
+    return typed([str(own)] if own.exists() else [sys.executable, "-m", "daybreak.cli"])

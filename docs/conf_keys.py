@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import textwrap
 import types
 import typing
 from collections.abc import Iterator
@@ -126,3 +127,62 @@ def values(kind: Any) -> str:
 def cell(text: str) -> str:
     """The text as one cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
+
+
+EXAMPLES = {
+    "lake.root": "/data/lake",
+    "lake.staging": "/data/staging",
+    "redis.url": "redis://localhost:6379/0",
+    "spark.master": "local[*]",
+    "spark.remote": "sc://localhost:15002",
+    "spark.shuffle_partitions": 200,
+}
+"""What stands in a fresh deployment for a setting that has no default of its own."""
+WIDTH = 118
+
+
+def base_template() -> str:
+    """base.toml of a fresh deployment: every setting with its meaning and default, commented out."""
+    parts = [
+        "## Settings of this deployment. All are commented out: what stands here is the default, or an example where",
+        "## there is none. Take `# ` away from a line to change it. `daybreak doctor` says whether it works.",
+        "## An overlay conf/NAME.toml wins over this file when DAYBREAK_ENV=NAME, a variable DAYBREAK_SECTION__KEY",
+        "## (as in DAYBREAK_LAKE__ROOT=/data/lake) over both. Folders are taken from where `daybreak` is run.",
+    ]
+    section = ""
+    for key, default, meaning in settings_rows():
+        above, _, name = key.rpartition(".")
+        if above != section:
+            parts += ["", f"[{above}]"]
+            section = above
+        parts += ["", *comment(meaning), f"# {name} = {written(EXAMPLES[key] if default is None else default)}"]
+    return "\n".join(parts) + "\n"
+
+
+def written(value: Any) -> str:
+    """A value in TOML."""
+    text = shown(value)
+    return text.strip("`") if text != "-" else "{}"
+
+
+def comment(text: str) -> list[str]:
+    """Text as lines of a comment that is no commented-out key."""
+    return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="## ", subsequent_indent="## ")
+
+
+def board_template(examples: str, *models: tuple[str, type[BaseModel]]) -> str:
+    """boards.toml or seasons.toml of a fresh deployment: the examples of conf/, and every key with its meaning."""
+    text = examples.replace("docs/reference/boards.md lists every key.", "The keys are listed below.")
+    parts = [text.rstrip()]
+    for title, model in models:
+        parts += ["", f"## Keys of {title}:"]
+        for name, field in model.model_fields.items():
+            if name == "name":
+                continue
+            given = shown(field.default).strip("`")
+            default = "; must be given" if field.default is PydanticUndefined else f"; default {given}"
+            default = "" if given == "-" else default
+            parts += comment(
+                f"{field.alias or name}: {cell(field.description or '')} ({values(field.annotation)}{default})"
+            )
+    return "\n".join(parts) + "\n"

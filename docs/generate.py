@@ -1,4 +1,5 @@
-"""Generate the pages that restate the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md.
+"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md,
+and the files of daybreak/template, which `daybreak init` lays down.
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """
@@ -171,6 +172,17 @@ def _command(context: Any, command: Any, name: str) -> str:
     return "\n".join(lines)
 
 
+def templates() -> dict[str, str]:
+    """The files that `daybreak init` lays down, by name."""
+    boards, seasons = ((ROOT / "conf" / f"{name}.toml").read_text(encoding="utf-8") for name in ("boards", "seasons"))
+    *of_boards, of_seasons = [(title.partition(": ")[2].strip("`"), model) for title, model in conf_keys.BOARD_FILES]
+    return {
+        "base.toml": conf_keys.base_template(),
+        "boards.toml": conf_keys.board_template(boards, *of_boards),
+        "seasons.toml": conf_keys.board_template(seasons, of_seasons),
+    }
+
+
 def pages() -> dict[Path, str]:
     """Every generated page and what it should hold."""
     found = {
@@ -179,6 +191,8 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "reference" / "settings.md": settings_page(),
         ROOT / "docs" / "reference" / "tables.md": tables_page(),
     }
+    for name, text in templates().items():
+        found[ROOT / "daybreak" / "template" / name] = text
     if (commands := commands_page()) is not None:
         found[ROOT / "docs" / "reference" / "commands.md"] = commands
     return found
@@ -198,6 +212,7 @@ def main() -> int:
     for page in (old := stale(wanted)):
         sys.stdout.write(f"{'stale' if only_check else 'written'}: {page.relative_to(ROOT)}\n")
         if not only_check:
+            page.parent.mkdir(exist_ok=True)
             page.write_text(wanted[page], encoding="utf-8")
     return 1 if only_check and old else 0
 

@@ -9,12 +9,9 @@ import csv
 import io
 import json
 import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +21,7 @@ from rich.table import Table
 
 from daybreak.errors import DaybreakError, UsageError
 from daybreak.settings import Settings
+from daybreak.terminal import command_line, typed
 from jobs import demo_data
 
 RELATIVE_ERROR = "0.01"
@@ -75,16 +73,6 @@ class Shell:
         return done.stdout
 
 
-def typed(arguments: Sequence[str]) -> str:
-    """The arguments as one would type them: in double quotes where that reads better.
-
-    >>> print(typed(["sql", "SELECT day FROM runs WHERE outcome = 'committed'"]))
-    sql "SELECT day FROM runs WHERE outcome = 'committed'"
-    """
-    plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
-    return " ".join(f'"{each}"' if plain.fullmatch(each) else shlex.quote(each) for each in arguments)
-
-
 def demo_environment(settings: Settings, home: Path) -> dict[str, str]:
     """The environment of the commands: the user's engine, but nothing of the user's own lake or Redis.
 
@@ -112,26 +100,16 @@ def demo_environment(settings: Settings, home: Path) -> dict[str, str]:
 
 def next_commands(home: Path, day: str) -> list[str]:
     """Lines of a shell that look at what the demo left; right when copied, whatever conf and variables are set."""
-    program = daybreak_command()
     theirs = sorted(name for name in os.environ if name.startswith("DAYBREAK_") and name != "DAYBREAK_HOME")
     return [
-        f"cd {shlex.quote(str(home))}",
+        command_line("cd", str(home)),
         *([f"unset {' '.join(theirs)}"] if theirs else []),
-        f"export DAYBREAK_HOME={shlex.quote(str(home))}",
-        f"{program} status --from {day} --to {day}",
-        f"{program} top --window hour --at {day}T21:00 -k 5",
-        f"{program} sql {typed([NEXT_QUERY])}",
-        f"{program} down",
+        command_line("export", f"DAYBREAK_HOME={home}"),
+        command_line("daybreak", "status", "--from", day, "--to", day),
+        command_line("daybreak", "top", "--window", "hour", "--at", f"{day}T21:00", "-k", "5"),
+        command_line("daybreak", "sql", NEXT_QUERY),
+        command_line("daybreak", "down"),
     ]
-
-
-def daybreak_command() -> str:
-    """The command as this shell finds it, or with its folder where the shell finds none or another."""
-    own = Path(sys.executable).with_name("daybreak")
-    found = shutil.which("daybreak")
-    if found and own.exists() and Path(found).samefile(own):
-        return "daybreak"
-    return shlex.quote(str(own)) if own.exists() else f"{shlex.quote(sys.executable)} -m daybreak.cli"
 
 
 def fresh_home(settings: Settings, console: Console) -> Path:

@@ -63,7 +63,8 @@ def ingest_file(
     done = Ingested(str(path))
     events = EVENTS[kind]
     has_events = store.transaction_version(events, app_id) is not None
-    has_refusals = store.transaction_version(tables.REFUSALS, app_id) is not None
+    refusals_id = app_id if kind is Kind.ITEMS else f"ingest/{kind.value}/{digest}"  # both kinds are refused there
+    has_refusals = store.transaction_version(tables.REFUSALS, refusals_id) is not None
     if has_events and has_refusals:
         done.skipped = True
         return done
@@ -109,7 +110,7 @@ def ingest_file(
             raise (unreadable[0] if unreadable else error) from None
     crash_point("ingest.events")
     rows = pa.concat_tables(refused) if refused else tables.REFUSALS.schema.empty_table()
-    store.append(tables.REFUSALS, rows, Transaction({app_id: 1}))
+    store.append(tables.REFUSALS, rows, Transaction({refusals_id: 1}))
     crash_point("ingest.refusals")
     return done
 

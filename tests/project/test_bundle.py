@@ -100,12 +100,11 @@ print(metadata("daybreak")["Name"], code_version())
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_file_that_modules_read_is_read_from_the_zip(python, name):
-    package, _, rest = name.rpartition("/scripts/") if "/scripts/" in name else name.rpartition("/")
-    path = f"scripts/{rest}" if "/scripts/" in name else rest
+    package = next(folder for folder in Path(name).parents if (ROOT / folder / "__init__.py").exists())
     code = f"""
 from importlib.resources import files
 import sys
-sys.stdout.write((files({package.replace("/", ".")!r}) / {path!r}).read_text())
+sys.stdout.write((files({".".join(package.parts)!r}) / {str(Path(name).relative_to(package))!r}).read_text())
 """
     assert python("-c", code) == (ROOT / name).read_text()
 

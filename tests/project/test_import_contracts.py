@@ -52,5 +52,6 @@ def test_the_layers_name_every_module_of_the_vocabulary():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")["layers"]
     named = {name.strip(" ()") for layer in layers for name in layer.replace("|", ":").split(":")}
-    modules = {f"daybreak.{path.stem}" for path in (ROOT / "daybreak").iterdir() if path.stem[0] != "_"}
+    found = [*(ROOT / "daybreak").glob("*.py"), *(init.parent for init in (ROOT / "daybreak").glob("*/__init__.py"))]
+    modules = {f"daybreak.{path.stem}" for path in found if path.stem[0] != "_"}
     assert modules - named == set()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daybreak.settings import Settings
+from daybreak import boards
+from daybreak.settings import Settings, load
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = sorted(
@@ -57,6 +58,33 @@ def test_base_toml_shows_every_setting_with_its_default(generate):
             assert re.search(rf"^# {name} =", text, re.MULTILINE), f"{key} is not shown"
         else:
             assert name in section, f"{key} is not shown"
+
+
+def test_what_init_lays_down_says_every_setting_with_its_meaning_and_default(generate, tmp_path):
+    template = ROOT / "daybreak" / "template"
+    text = (template / "base.toml").read_text(encoding="utf-8")
+    assert load({}, template) == load({}, tmp_path), "as it is laid down it changes nothing"
+    words = " ".join(text.replace("\n## ", " ").split())
+    keys = [*generate.conf_keys.settings_rows()]
+    for key, _, meaning in keys:
+        assert f"{meaning} # {key.rpartition('.')[2]} = " in words, key
+    examples = "|".join(key.rpartition(".")[2] for key, default, _ in keys if default is None)
+    (tmp_path / "base.toml").write_text(re.sub(rf"^# (?!({examples}) =)", "", text, flags=re.MULTILINE))
+    assert (tmp_path / "base.toml").read_text().count("\n# ") == examples.count("|") + 1
+    assert load({}, tmp_path) == load({}, template), "what stands there is the default"
+    (tmp_path / "base.toml").write_text(re.sub("^# ", "", text, flags=re.MULTILINE))
+    assert load({}, tmp_path).redis.url == "redis://localhost:6379/0"
+
+
+@pytest.mark.parametrize("name", ["boards.toml", "seasons.toml"])
+def test_the_examples_that_init_lays_down_are_valid(tmp_path, name):
+    for each in ("boards.toml", "seasons.toml"):
+        text = (ROOT / "daybreak" / "template" / each).read_text(encoding="utf-8")
+        tomllib.loads(text)
+        (tmp_path / each).write_text(re.sub(r"^# ?", "", text, flags=re.MULTILINE))
+    found = boards.load(tmp_path)
+    assert [*found.boards] == ["players", "laps"]
+    assert [*found.seasons] == ["spring-2026", "world-cup", "world-cup-2026"]
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))

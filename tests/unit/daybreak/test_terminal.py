@@ -84,3 +84,17 @@ def test_mistyped_names_come_with_what_was_probably_meant() -> None:
         terminal.parse_window("dya")
     with pytest.raises(UsageError, match=r"--format 'jsn' is not known \(did you mean 'json'\?\)"):
         terminal.show(["a"], [], "jsn")
+
+
+def test_the_commands_that_are_shown_name_the_program_that_the_shell_would_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Path(sys.executable).with_name("daybreak")
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert terminal.command_line("daybreak", "down") == "daybreak down"
+    other = tmp_path / "daybreak"
+    other.write_text("#!/bin/sh")
+    other.chmod(0o755)
+    for path in (tmp_path, tmp_path / "none"):
+        monkeypatch.setenv("PATH", str(path))
+        assert terminal.command_line("daybreak", "down") == f"{own} down"

@@ -3,11 +3,9 @@
 import csv
 import io
 import json
-import sys
 import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -132,15 +130,3 @@ def test_of_the_users_settings_only_the_engines_reach_the_demo(tmp_path, monkeyp
     assert found.staging_root == tmp_path / "demo" / "staging"
     assert found.redis.url is None
     assert found.home == tmp_path / "demo"
-
-
-def test_the_commands_to_go_on_with_name_the_program_that_the_shell_would_find(tmp_path, monkeypatch):
-    own = Path(sys.executable).with_name("daybreak")
-    monkeypatch.setenv("PATH", str(own.parent))
-    assert demo.daybreak_command() == "daybreak"
-    other = tmp_path / "daybreak"
-    other.write_text("#!/bin/sh")
-    other.chmod(0o755)
-    for path in (tmp_path, tmp_path / "none"):
-        monkeypatch.setenv("PATH", str(path))
-        assert demo.daybreak_command() == str(own)
