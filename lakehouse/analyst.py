@@ -9,6 +9,7 @@ only those versions are visible that have their row in `board_closes`, which a c
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from lakehouse import tables
 from lakehouse.store import Store
 from lakehouse.tables import Table
 
-MACROS = Path(__file__).with_name("macros.sql")
+MACROS = files("lakehouse") / "macros.sql"
 ONLY_CLOSED = "semi join board_closes using (board, period, version)"
 
 
