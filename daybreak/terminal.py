@@ -119,7 +119,7 @@ class Reading:
         """Rows that were read since."""
         self.read += more
         if self.shown:
-            self.shown.update(self.task, note=f"{self.read:_} rows")
+            self.shown.update(self.task, note=f"{self.read:,} rows")
 
     def file_done(self, file: Path) -> None:
         """A file was read."""

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from daybreak.errors import DaybreakError, UsageError
 from daybreak.settings import Settings
-from daybreak.terminal import command_line, typed
+from daybreak.terminal import command_line, typed, working
 from jobs import demo_data
 
 RELATIVE_ERROR = "0.01"
@@ -53,15 +53,16 @@ class Shell:
             DaybreakError: it failed; carries its own message and exit code.
         """
         self.console.print(f"[bold]$ daybreak {escape(typed(arguments))}[/bold]", soft_wrap=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "daybreak.cli", *arguments],
-            env=demo_environment(self.settings, self.home),
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-        )
+        with working(f"daybreak {arguments[0]}"):
+            done = subprocess.run(
+                [sys.executable, "-m", "daybreak.cli", *arguments],
+                env=demo_environment(self.settings, self.home),
+                cwd=self.home,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                check=False,
+            )
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
             failure = DaybreakError(f"the demo's step `daybreak {arguments[0]}` failed: {last}")

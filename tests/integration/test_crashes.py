@@ -1,5 +1,7 @@
 """A night killed at each of its crash points: readers see the old day or the new one, the next run completes."""
 
+import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -128,9 +130,13 @@ def test_a_night_that_died_half_committed_is_finished_by_the_night_of_another_da
 def test_the_steps_of_a_day_whose_night_died_before_its_first_commit_can_be_run_singly(prepared: World):
     """A run that died there is finished first: a pin beside it would take the attempt that is its own."""
     prepared.command("nightly", "--day", str(D2), code=-9, DAYBREAK_CRASH_AT="night.committing")
+    planned, said = prepared.command("nightly", "--day", str(D2), "--dry-run", "--format", "json")
+    assert json.loads(planned)["attempt"] == 2
+    assert "died while it committed; it would be finished first" in said
     words = ("--run-id", "anew", "--day", str(D2))
-    for step in ("pin", "derive", "check", "commit", "publish"):
-        prepared.command("run", step, *words)
+    told = [prepared.command("run", step, *words)[1] for step in ("pin", "derive", "check", "commit", "publish")]
+    assert re.fullmatch(rf"finished run night-{D2}-\w+ of {D2}, which had died while it committed\n", told[0])
+    assert told[1:] == [""] * 4
     new = in_order(exact(some_days(), D2))
     assert tuple(analyst.query(analyst.connect(prepared.store), DAY_LIST)[1]) == new
     runs = prepared.store.read(tables.RUNS).to_pylist()

@@ -62,7 +62,7 @@ def test_on_a_terminal_rows_are_counted_while_files_are_read(monkeypatch: pytest
         shown.file_done(files[0])
         assert shown.shown is not None
         assert shown.shown.tasks[0].percentage == 50
-    assert "1_234 rows" in shown_on(terminal_of)
+    assert "1,234 rows" in shown_on(terminal_of)
 
 
 def test_elsewhere_a_step_is_a_line_and_reading_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

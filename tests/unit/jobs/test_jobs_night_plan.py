@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from daybreak import boards, cli_night, clock
 from daybreak.boards import Boards
 from daybreak.cli import app
+from daybreak.errors import UsageError
 from daybreak.events import Kind
 from daybreak.settings import Settings
 from jobs import night
@@ -116,5 +117,8 @@ def test_without_a_day_it_is_yesterday() -> None:
     assert cli_night.night_spans(None, None, None, False) == [(yesterday, yesterday)]
 
 
-def test_the_command_knows_every_step() -> None:
+def test_the_command_knows_every_step_and_what_a_mistyped_one_was_meant_to_be() -> None:
     assert cli_night.STEPS == night.STEPS
+    with pytest.raises(UsageError, match=r"no step 'pni' \(did you mean 'pin'\?\)"):
+        night.run_step(None, "pni", "r", None, None, False)
+    assert "Did you mean 'nightly'" in CliRunner().invoke(app, ["nigtly"]).stderr
