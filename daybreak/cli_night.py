@@ -11,7 +11,7 @@ import typer
 from daybreak import boards, clock
 from daybreak.cli_places import DayOption, From, To, lake, lists, night_place
 from daybreak.errors import InputIncompleteError, UsageError
-from daybreak.terminal import Format, parse_day, parse_span, say, show, steps, summarise
+from daybreak.terminal import Format, parse_day, parse_span, say, show, steps, summarise, working
 
 STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
 NightFormat = Annotated[str, typer.Option("--format", help="Of --dry-run: table, json or csv.")]
@@ -74,8 +74,9 @@ def night_spans(day: str | None, first: str | None, last: str | None, stale: boo
 
     conf, store = lake()
     bounds = [parse_day(bound) if bound else None for bound in (first, last)]
-    found = {*days.stale_days(store, conf, *bounds)}
-    found |= {*days.stale_board_days(store, conf, boards.load(conf.boards_folder), *bounds)}
+    with working("looking for stale days"):
+        found = {*days.stale_days(store, conf, *bounds)}
+        found |= {*days.stale_board_days(store, conf, boards.load(conf.boards_folder), *bounds)}
     if not found:
         say("no day is stale")
     return list(days.ranges(found))
@@ -91,7 +92,8 @@ def show_plans(spans: Iterable[tuple[date, date]], allow_incomplete: bool, forma
 
     conf, store = lake()
     ranked = boards.load(conf.boards_folder)
-    plans = [plan(store, conf, clock.now, ranked, *span) for span in spans]
+    with working("looking at the days"):
+        plans = [plan(store, conf, clock.now, ranked, *span) for span in spans]
     show([field.name for field in fields(DayPlan)], (asdict(day) for each in plans for day in each.days), format_)
     for dead in plans[0].dead if plans else ():
         say(f"run {dead} died while it committed; it would be finished first")
@@ -125,7 +127,9 @@ def status(first: From = None, last: To = None, format_: Format = "table") -> No
     from jobs.status import status as day_states
 
     conf, store = lake()
-    found = day_states(store, conf, lists(conf), parse_day(first) if first else None, parse_day(last) if last else None)
+    bounds = [parse_day(bound) if bound else None for bound in (first, last)]
+    with working("looking at the days"):
+        found = day_states(store, conf, lists(conf), *bounds)
     names = ["day", "rows", "is_complete", "state", "generation", "lake_version"]
     show(names, (asdict(each) for each in found), format_)
 

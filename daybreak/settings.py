@@ -35,7 +35,15 @@ def parse_span(value: Any) -> Any:
     raise ValueError("a span is a whole number and s, m, h or d, as in '90s' or '14d'")
 
 
+def parse_folder(value: Any) -> Any:
+    """A folder; an empty text would be the current one."""
+    if value == "":
+        raise ValueError("it is empty; name a folder, '.' for the current one, or leave the setting out")
+    return value
+
+
 Span = Annotated[timedelta, BeforeValidator(parse_span)]
+Folder = Annotated[Path, BeforeValidator(parse_folder)]
 
 
 class _Model(BaseModel):
@@ -43,9 +51,9 @@ class _Model(BaseModel):
 
 
 class Lake(_Model):
-    root: Path | None = Field(None, description="Folder of the Delta tables; default: DAYBREAK_HOME/lake.")
+    root: Folder | None = Field(None, description="Folder of the Delta tables; default: DAYBREAK_HOME/lake.")
     retention: Span = Field(timedelta(days=30), description="How long replaced files and versions are kept.")
-    staging: Path | None = Field(
+    staging: Folder | None = Field(
         None,
         description="Folder that runs stage in, reached by a cluster's workers too; default: HOME/staging.",
     )
@@ -128,11 +136,11 @@ class Spark(_Model):
 class Settings(_Model):
     """All settings. `home` holds everything that the embedded default writes."""
 
-    home: Path = Field(Path(".daybreak"), description="Folder of all that has no place of its own.")
+    home: Folder = Field(Path(".daybreak"), description="Folder of all that has no place of its own.")
     engine: Literal["sail", "spark", "connect"] = Field(
         "sail", description="sail (embedded), spark (Apache Spark, local or a cluster) or connect (remote Spark)."
     )
-    boards_folder: Path = Field(Path("conf"), description="Folder of boards.toml and seasons.toml.")
+    boards_folder: Folder = Field(Path("conf"), description="Folder of boards.toml and seasons.toml.")
     lake: Lake = Lake()
     redis: Redis = Redis()
     intake: Intake = Intake()

@@ -91,6 +91,9 @@ def test_the_file_with_the_wrong_key_is_named(tmp_path: Path) -> None:
         from_files(tmp_path, "[night]\nreport_k = 5", "[night]\nk = 5")
     with pytest.raises(UsageError, match=r"base\.toml: night\.k = 5 is not a setting"):
         from_files(tmp_path, "[night]\nk = 5", "[night]\nk = 6")
+    for key in ("lake.root", "lake.staging", "home", "boards_folder"):
+        with pytest.raises(UsageError, match=rf"base\.toml: {key} = '' does not fit: it is empty"):
+            from_files(tmp_path, f"{key} = ''")
     with pytest.raises(UsageError, match=r"base\.toml is not valid TOML"):
         from_files(tmp_path, "[night")
     with pytest.raises(UsageError, match=r"other\.toml, which is not there"):
