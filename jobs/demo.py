@@ -23,6 +23,7 @@ from daybreak.errors import DaybreakError, UsageError
 from daybreak.settings import Settings
 from daybreak.terminal import command_line, typed, working
 from jobs import demo_data
+from lakehouse.scratch import writing
 
 RELATIVE_ERROR = "0.01"
 K = "10"
@@ -118,6 +119,7 @@ def fresh_home(settings: Settings, console: Console) -> Path:
 
     Raises:
         UsageError: a folder of that name that no demo made.
+        LakeFailedError: it cannot be made.
     """
     home = settings.home / "demo"
     if home.exists():
@@ -126,8 +128,9 @@ def fresh_home(settings: Settings, console: Console) -> Path:
         if (home / "redis").exists():
             Shell(settings, home, console).run("down")
         shutil.rmtree(home)
-    home.mkdir(parents=True)
-    (home / MARKER).touch()
+    with writing(home):
+        home.mkdir(parents=True)
+        (home / MARKER).touch()
     return home
 
 

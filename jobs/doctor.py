@@ -218,7 +218,7 @@ def redis(settings: Settings) -> Finding:
     try:
         info = connect(settings).info("server")
     except DaybreakError as error:
-        return finding("redis", False, str(error))
+        return finding("redis server", False, str(error))
     return redis_version(info)
 
 
@@ -227,7 +227,7 @@ def redis_version(info: Mapping[str, object]) -> Finding:
     told = str(info.get("redis_version", "0"))
     detail = f"{info.get('server_name', 'redis')} {told}"
     if int(told.split(".")[0]) >= OLDEST_REDIS:
-        return finding("redis", True, detail)
+        return finding("redis server", True, detail)
     return finding(
         "redis", False, f"{detail} is older than {OLDEST_REDIS}; run: unset DAYBREAK_REDIS__URL (embedded one)"
     )

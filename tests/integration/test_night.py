@@ -256,7 +256,7 @@ def test_doctor_finds_everything_here_and_names_what_is_not(world: World):
     out, _ = world.command("doctor", "--format", "csv")
     assert f"engine {world.settings.engine},True" in out
     out, _ = world.command("doctor", "--format", "csv", code=1, DAYBREAK_REDIS__URL="redis://127.0.0.1:1/0")
-    assert "redis,False" in out
+    assert "redis server,False" in out
     assert "127.0.0.1:1" in out
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from daybreak.errors import UsageError
+from daybreak.errors import LakeFailedError, UsageError
 from daybreak.settings import Settings
 from daybreak.settings import load as load_settings
 from jobs import demo, demo_data
@@ -109,6 +109,12 @@ def test_a_foreign_folder_is_not_removed(tmp_path):
     with pytest.raises(UsageError, match="was not made by a demo"):
         demo.fresh_home(Settings(home=tmp_path), Console(file=io.StringIO()))
     assert mine.read_text() == "keep"
+
+
+def test_a_home_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LakeFailedError, match=r"cannot be written .*DAYBREAK_HOME"):
+        demo.fresh_home(Settings(home=tmp_path / "file"), Console(file=io.StringIO()))
 
 
 def test_of_the_users_settings_only_the_engines_reach_the_demo(tmp_path, monkeypatch):

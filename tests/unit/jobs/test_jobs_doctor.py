@@ -89,14 +89,14 @@ def test_places_that_cannot_be_written_are_rows_that_say_which_variable_names_an
     away = settings(blocked, engine="spark")
     rows = [row for row in doctor.examine(away) if not row["ok"]]
     said = {row["what"]: str(row["detail"]) for row in rows}
-    assert {*said} >= {"home", "staging", "lake", "cache", "engine spark", "redis"}
+    assert {*said} >= {"home", "staging", "lake", "cache", "engine spark", "redis server"}
     variables = {
         "home": "DAYBREAK_HOME",
         "staging": "DAYBREAK_LAKE__STAGING",
         "lake": "DAYBREAK_LAKE__ROOT",
         "cache": "XDG_CACHE_HOME",
         "engine spark": "XDG_CACHE_HOME",
-        "redis": "DAYBREAK_HOME",
+        "redis server": "DAYBREAK_HOME",
     }
     for what, variable in variables.items():
         assert variable in said[what], said[what]
