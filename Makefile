@@ -5,11 +5,13 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.daybreak-setup
+# Airflow's packages would not go beside ours.
+AIRFLOW := .venv-airflow
 SOURCES := daybreak streaming lakehouse jobs
 CHECKED := $(SOURCES) bench deploy docs tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint types imports fmt bench bench-large docs bundle lock clean
+.PHONY: help setup demo airflow test test-airflow test-fast lint types imports fmt bench bench-large docs bundle lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +29,17 @@ $(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 demo: setup ## Replay real flights, correct the day, show the error
 	@$(BIN)/daybreak demo
 
-test: lint types imports ## Everything: lint, types, import contracts, the whole test suite
+airflow: $(AIRFLOW)/.daybreak-setup ## Make .venv-airflow with Airflow's locked packages
+
+$(AIRFLOW)/.daybreak-setup: requirements/airflow.txt $(STAMP)
+	$(PYTHON) -m venv $(AIRFLOW)
+	$(BIN)/python -m uv pip install --quiet --python $(AIRFLOW)/bin/python --require-hashes -r requirements/airflow.txt
+	@touch $@
+
+test-airflow: airflow ## The DAGs' suite alone, in Airflow's environment
+	$(AIRFLOW)/bin/python -m pytest -c tests/dags/pytest.ini tests/dags
+
+test: lint types imports airflow ## Everything: lint, types, import contracts, the whole test suite
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test-fast: setup ## The tests that start no engine, server or process

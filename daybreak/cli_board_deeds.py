@@ -8,6 +8,7 @@ import typer
 from daybreak import settings
 from daybreak.cli_board import BoardName, PeriodName, PlayerId, points_text
 from daybreak.cli_board import app as app
+from daybreak.errors import UsageError
 from daybreak.terminal import Format, parse_instant, say, show
 
 if TYPE_CHECKING:
@@ -26,12 +27,25 @@ VERSION = ("board", "period", "version", "kind", "population", "lake_version", "
 
 
 @app.command(epilog="Example: daybreak board close goals 2026-W28")
-def close(board: BoardName, period: ClosedPeriod, format_: Format = "table") -> None:
+def close(
+    board: Annotated[str | None, typer.Argument(metavar="[BOARD]", help="A board of boards.toml.")] = None,
+    period: Annotated[str | None, typer.Argument(metavar="[PERIOD]", help="A day, week, year or season.")] = None,
+    is_due: Annotated[bool, typer.Option("--due", help="Instead: every season that is over and not closed.")] = False,
+    format_: Format = "table",
+) -> None:
     """Make a period final: ranks of all players and prizes; closing it again gives the same answer."""
     from jobs.board_close import close as close_period
+    from jobs.board_close import due
 
     with opened() as place:
-        show_versions([close_period(place, board, period)], format_)
+        if is_due and board is None:
+            chosen = due(place)
+            say(f"{len(chosen)} seasons are over and not closed")
+        elif board and period and not is_due:
+            chosen = [(board, period)]
+        else:
+            raise UsageError("name a board and a period, or say --due; --due goes alone")
+        show_versions((close_period(place, *each) for each in chosen), format_)
 
 
 @app.command(epilog="Example: daybreak board exceptions goals")

@@ -64,6 +64,18 @@ def close(place: Place, board: str, period: str) -> Closed:
         return made
 
 
+def due(place: Place) -> list[tuple[str, str]]:
+    """(board, season) of every season that is over, its board's grace too, and that is not closed."""
+    closed, now = board_versions.newest_versions(place.store), place.clock()
+    found = []
+    for board in place.boards:
+        for season in board.seasons:
+            end = place.boards.period(board, season).end
+            if end is not None and end + board.grace <= now and (board.name, season) not in closed:
+                found.append((board.name, season))
+    return found
+
+
 def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Version:
     """Version 1, as far as it is known before anything is ranked.
 

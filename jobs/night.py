@@ -163,6 +163,8 @@ def run_step(
             raise UsageError(f"step {step} needs its day; add --day DAY, or --from and --to")
         if step == "complete":
             return require_complete(place.store, place.settings, first, last)
+        if place.store.transaction_version(tables.RUNS, f"runs/{run_id}") is not None:
+            raise UsageError(f"run {run_id!r} is committed already; correct its days anew under another --run-id")
         with place.lease(run_id):
             commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
             state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)

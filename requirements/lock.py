@@ -19,6 +19,7 @@ LOCKS = {
     "runtime.txt": ["pyproject.toml"],
     "dev.txt": ["pyproject.toml", "--group=dev", "--constraints=requirements/runtime.txt"],
     "bootstrap.txt": ["requirements/bootstrap.in", "--constraints=requirements/dev.txt"],
+    "airflow.txt": ["requirements/airflow.in", "--strip-extras"],
 }
 
 

@@ -8,6 +8,8 @@ from engines import NAMES, Engines
 
 from lakehouse.engine import Engine
 
+collect_ignore = ["dags"]  # they run in Airflow's environment
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

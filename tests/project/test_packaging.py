@@ -55,8 +55,8 @@ def test_dags_import_airflow_and_the_standard_library_only():
             assert {name.split(".")[0] for name in names} <= allowed, file.name
 
 
-def test_there_are_three_lock_files():
-    assert [lock.name for lock in LOCKS] == ["bootstrap.txt", "dev.txt", "runtime.txt"]
+def test_there_are_four_lock_files():
+    assert [lock.name for lock in LOCKS] == ["airflow.txt", "bootstrap.txt", "dev.txt", "runtime.txt"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
