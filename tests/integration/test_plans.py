@@ -191,7 +191,7 @@ def test_the_days_bounds_reach_the_files(spark_engine: Engine, tmp_path: Path) -
     frame = hourly_counts.hourly_counts(Sources(spark_engine, tmp_path).frame(ITEM_EVENT), DAY, DAY, LOOKBACK)
     scans = [node for node in plans.nodes(frame) if node.nodeName().startswith("Scan")]
     pushed = [node.verboseStringWithOperatorId().split("PushedFilters: ")[1].splitlines()[0] for node in scans]
-    bounds = [("2026-03-01 00:00", "2026-03-02 00:00"), ("2026-02-28 23:00", "2026-03-01 00:00")]
+    bounds = [("2026-03-01T00:00", "2026-03-02T00:00"), ("2026-02-28T23:00", "2026-03-01T00:00")]
     for found, (start, end) in zip(pushed, bounds, strict=True):
         assert f"GreaterThanOrEqual(occurred_at,{start}" in found
         assert f"LessThan(occurred_at,{end}" in found
