@@ -11,7 +11,7 @@ SOURCES := daybreak streaming lakehouse jobs
 CHECKED := $(SOURCES) bench deploy docs tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo airflow test test-airflow test-fast lint types imports fmt bench bench-large docs bundle lock clean
+.PHONY: help setup demo airflow test test-airflow test-fast lint types imports fmt bench bench-large docs site notebooks bundle lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,12 @@ bench-large: setup ## Measure 2.5 M, 20 M and 100 M events on every engine, writ
 
 docs: setup ## Generate the reference pages and conf/README.md
 	$(BIN)/python docs/generate.py
+
+site: setup ## Build the documentation as a site, into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+notebooks: setup ## Open the notebooks in a browser
+	$(BIN)/marimo edit notebooks
 
 bundle: setup ## Zip the packages for spark-submit, into build/
 	$(BIN)/python deploy/bundle.py

@@ -26,7 +26,7 @@ LOCKS = {
 def main() -> None:
     """Write each lock in order: a later one is held to the versions of the one before."""
     for name, sources in LOCKS.items():
-        command = [sys.executable, "-m", "uv", "pip", "compile", *sources, *COMMON]
+        command = [sys.executable, "-m", "uv", "pip", "compile", *COMMON, *sources]
         subprocess.run([*command, "--output-file", f"requirements/{name}"], check=True, cwd=HERE.parent)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -118,3 +119,18 @@ def test_the_makefile_has_the_agreed_targets_and_helps_by_default():
     agreed = "help setup demo test test-fast lint types fmt bench docs clean"
     assert set(agreed.split()) <= make_targets()
     assert ".DEFAULT_GOAL := help" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_command_lines_that_a_page_prints_are_taken_with_all_their_options(page):
+    import typer.main
+
+    from daybreak.cli import app
+
+    typed = r"^ {4}(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?daybreak ([^\n]+)$"
+    lines = re.findall(typed, page.read_text("utf-8"), re.MULTILINE)
+    for line in (each for each in lines if "…" not in each and "[" not in each):
+        command, words = typer.main.get_command(app), shlex.split(line, comments=True)
+        while hasattr(command, "commands") and words:
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context(line, words)
