@@ -12,6 +12,8 @@ from daybreak.errors import UsageError
 from daybreak.terminal import Format, parse_instant, say, show
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from jobs.board_bans import Reached
     from jobs.board_versions import Version
     from jobs.place import Place
@@ -22,6 +24,7 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; kept for ever.")]
 Since = Annotated[
     str, typer.Option("--since", help="UTC, 2026-03-01 or 2026-03-01T10:00: out of every period that ends later.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write and publish nothing.")]
 Actor = Annotated[str, typer.Option("--actor", envvar="USER", help="Who does it; kept for ever.")]
 VERSION = ("board", "period", "version", "kind", "population", "lake_version", "content_hash", "closed_at")
 
@@ -31,11 +34,12 @@ def close(
     board: Annotated[str | None, typer.Argument(metavar="[BOARD]", help="A board of boards.toml.")] = None,
     period: Annotated[str | None, typer.Argument(metavar="[PERIOD]", help="A day, week, year or season.")] = None,
     is_due: Annotated[bool, typer.Option("--due", help="Instead: every season that is over and not closed.")] = False,
+    dry_run: DryRun = False,
     format_: Format = "table",
 ) -> None:
     """Make a period final: ranks of all players and prizes; closing it again gives the same answer."""
     from jobs.board_close import close as close_period
-    from jobs.board_close import due
+    from jobs.board_close import due, preview
 
     with opened() as place:
         if is_due and board is None:
@@ -45,7 +49,10 @@ def close(
             chosen = [(board, period)]
         else:
             raise UsageError("name a board and a period, or say --due; --due goes alone")
-        show_versions((close_period(place, *each) for each in chosen), format_)
+        if dry_run:
+            show_previews(place, [preview(place, *each) for each in chosen], format_)
+        else:
+            show_versions((close_period(place, *each) for each in chosen), format_)
 
 
 @app.command(epilog="Example: daybreak board exceptions goals")
@@ -90,10 +97,20 @@ def reject(
 
 
 @app.command(epilog="Example: daybreak board ban eve --since 2026-03-01 --reason cheating")
-def ban(player: PlayerId, since: Since, reason: Reason, actor: Actor = "", format_: Format = "table") -> None:
+def ban(
+    player: PlayerId,
+    since: Since,
+    reason: Reason,
+    actor: Actor = "",
+    dry_run: DryRun = False,
+    format_: Format = "table",
+) -> None:
     """Take a player off every board of a period that ends after an instant; closed ones are amended."""
     from jobs.board_bans import ban as ban_player
 
+    if dry_run:
+        what_if(player, since, format_)
+        return
     with opened() as place:
         show_reached(ban_player(place, player, parse_instant(since, "--since"), reason, actor), format_)
 
@@ -172,6 +189,24 @@ def opened() -> "Place":
 def show_versions(made: Iterable["Version"], format_: str) -> None:
     """Versions of closed periods as rows."""
     show(VERSION, ({name: getattr(each, name) for name in VERSION} for each in made), format_)
+
+
+def show_previews(place: "Place", found: Iterable[tuple["Version", "pa.Table", "pa.Table"]], format_: str) -> None:
+    """Everybody's final place as a close would make it, with what he would win."""
+    rows: list[dict[str, Any]] = []
+    for version, ranks, prizes in found:
+        state = "would be closed" if version.run_id.startswith("preview-") else "is closed already"
+        say(f"{version.board} {version.period} {state}: {version.population} players, digest {version.content_hash}")
+        won: dict[str, list[str]] = {}
+        for each in prizes.to_pylist():
+            won.setdefault(each["player_id"], []).append(each["prize"])
+        rows += [
+            {"board": version.board, "period": version.period, "prizes": ", ".join(won.get(row["player_id"], []))}
+            | {name: row[name] for name in ("position", "rank", "player_id")}
+            | shown_points(place, row | {"board": version.board}, "points")
+            for row in ranks.to_pylist()
+        ]
+    show(("board", "period", "position", "rank", "player_id", "points", "prizes"), rows, format_)
 
 
 def show_reached(reached: "Reached", format_: str) -> None:

@@ -23,9 +23,11 @@ from jobs.board_run import KINDS, SOURCES, Ranked, sources_in
 from jobs.board_versions import Version
 from jobs.pin import content_version, day_before, lookback_rows, require_complete
 from jobs.place import Place
+from jobs.runtime import Night
 from jobs.status import newest_days, ranges, rules_of
 from lakehouse import board_recount, tables
 from lakehouse.analyst import manifest
+from lakehouse.engine import StagedTable
 from lakehouse.store import Store
 from lakehouse.tables import Table
 
@@ -102,11 +104,45 @@ def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Versio
     )
 
 
+def preview(place: Place, board: str, period: str) -> tuple[Version, pa.Table, pa.Table]:
+    """What a close would make, by position and by prize; ranked and checked as there, and nothing is kept of it.
+
+    A period that is closed already gives its newest version.
+
+    Raises:
+        UsageError, InputIncompleteError, CheckFailedError: as `close`.
+    """
+    rules = place.boards.board(board)
+    span = place.boards.period(rules, period)
+    if found := board_versions.newest_versions(place.store).get((board, period)):
+        ranks = board_versions.final(place.store, found.key, found.day, found.version)
+        return found, ranks, season_ranks.season_prizes(ranks, found.rules)
+    draft = new_draft(rules, span, f"preview-{board}-{period}-{uuid4().hex[:8]}", place)
+    made, night, staged = stage(place, rules, span, draft)
+    ranks = season_ranks.staged_standings(staged)
+    shutil.rmtree(night.folder)
+    prizes = season_ranks.season_prizes(ranks, rules)
+    digest = season_ranks.content_hash(ranks, prizes)
+    return replace(made, content_hash=digest, population=ranks.num_rows), ranks, prizes
+
+
 def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
     """Rank everybody, check and commit the ranks; the draft with the version of the events.
 
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError
+    """
+    made, night, staged = stage(place, board, period, draft)
+    board_versions.append_ranks(place.store, staged, made)
+    shutil.rmtree(night.folder)
+    return made
+
+
+def stage(place: Place, board: Board, period: Period, draft: Version) -> tuple[Version, Night, StagedTable]:
+    """The final ranks, staged and checked.
+
+    Raises:
+        InputIncompleteError, CheckFailedError
     """
     require_over(place, board, period)
     lake_version = require_corrected(place, board, period)
@@ -131,10 +167,7 @@ def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
         limits=board_recount.Limits(spill=night.folder),
     )
     board_versions.refuse(night, draft, found)
-    made = replace(draft, lake_version=lake_version)
-    board_versions.append_ranks(store, staged, made)
-    shutil.rmtree(night.folder)
-    return made
+    return replace(draft, lake_version=lake_version), night, staged
 
 
 def require_over(place: Place, board: Board, period: Period) -> None:

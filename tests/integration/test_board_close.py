@@ -30,7 +30,7 @@ from daybreak import crashpoints
 from daybreak.errors import DaybreakError, FenceRefusedError, InputIncompleteError, UsageError
 from jobs import board_bans, board_versions
 from jobs.board_amend import amend
-from jobs.board_close import Closed, close
+from jobs.board_close import Closed, close, due
 from jobs.board_exceptions import accept, exceptions
 from jobs.board_history import history
 from jobs.board_lookup import lookup
@@ -301,6 +301,28 @@ def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_nex
     assert final(world, second) == oracle(world, "goals", banned={"cai": datetime(2026, 1, 1, tzinfo=UTC)})
     assert served(world, "goals", "march")[0] != (1, "cai")
     assert json.loads(world.command(*words)[0])["version"] == 2
+
+
+def test_a_dry_run_shows_what_the_close_then_makes_and_writes_nothing(world: World):
+    def versions() -> dict[str, int]:
+        return {name: world.store.version(table) for name, table in tables.TABLES.items()}
+
+    before, staged = versions(), set(world.settings.staging_root.iterdir())
+    assert due(world.place) == [(name, "march") for name in ("goals", "peak", "form")]
+    out, err = world.command("board", "close", "goals", "march", "--dry-run", "--format", "json")
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert [(row["rank"], row["player_id"]) for row in shown] == [(r.rank, r.player_id) for r in oracle(world, "goals")]
+    assert shown[0]["prizes"] == "cup"
+    banned = world.command("board", "ban", "cai", "--since", "2026-01-01", "--reason", "x", "--dry-run")[1]
+    assert "would change" in banned
+    assert (versions(), set(world.settings.staging_root.iterdir())) == (before, staged)
+    assert served(world, "goals", "march")[0] == (1, "cai")
+    assert close(world.place, "goals", "march").content_hash in err
+    assert "is closed already" in world.command("board", "close", "goals", "march", "--dry-run")[1]
+    assert due(world.place) == [("peak", "march"), ("form", "march")]
+    world.command("board", "close", "--due")
+    assert due(world.place) == []
+    assert "--due goes alone" in world.command("board", "close", "goals", "--due", code=2)[1]
 
 
 def test_two_closes_at_once_make_one_version(world: World, undisturbed: str):
