@@ -9,7 +9,7 @@ from collections import Counter
 
 import psutil
 import pytest
-from engines import MAKERS
+from engines import MAKERS, SHORT_LIVED
 
 from jobs import demo_data
 from lakehouse import tables
@@ -35,7 +35,9 @@ def run_demo(home, engine="sail") -> str:
     conf = home / "conf"
     conf.mkdir(exist_ok=True)
     (conf / "base.toml").write_text(f"lake.root = '{home}/precious'\nredis.url = 'redis://127.0.0.1:1/0'")
-    (conf / "site.toml").write_text(f"engine = '{engine}'\nspark.driver_memory = '2g'")
+    name = "spark.driver.extraJavaOptions"
+    options = f"spark.conf = {{ '{name}' = '{SHORT_LIVED[name]}' }}"
+    (conf / "site.toml").write_text(f"engine = '{engine}'\nspark.driver_memory = '2g'\n{options}")
     shown = run_there(home, sys.executable, "-m", "daybreak.cli", "demo")
     assert not (home / "precious").exists()
     return shown
