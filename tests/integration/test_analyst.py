@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from engines import Engines
 from nights import D1, D2, D3, event, some_days
-from test_board_night import CONF, SEASONS, BoardWorld, some_scores
+from test_board_night import BoardWorld, board_world, some_scores
 
 from daybreak import clock
 from daybreak.errors import UsageError
@@ -33,11 +33,7 @@ DAYS = (D1, D2, D3)
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Iterator[BoardWorld]:
     """Three corrected days with a provisional past, boards, and the moment before the last of them was corrected."""
-    home = tmp_path_factory.mktemp("analyst") / "home"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "boards.toml").write_text(CONF)
-    (home / "conf" / "seasons.toml").write_text(SEASONS)
-    made = BoardWorld(home, engines["sail"], boards_folder=home / "conf")
+    made = board_world(tmp_path_factory.mktemp("analyst") / "home", engines["sail"])
     made.ingest("events.jsonl", some_days(), through=D3)
     made.scores("scores.jsonl", some_scores(), through=D3)
     made.stream("events.jsonl")
@@ -45,7 +41,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Iterato
     made.before = clock.now()
     made.night(D3)
     yield made
-    EmbeddedServer(home).stop()
+    EmbeddedServer(made.home).stop()
 
 
 def first_copies() -> list[tuple[date, int, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from engines import Engines
 from nights import D1, D2, D3
-from test_board_night import CONF, SEASONS, BoardWorld, some_scores
+from test_board_night import BoardWorld, board_world, some_scores
 from test_crashes import BOARD_POINTS
 
 from daybreak.serving.server import EmbeddedServer
@@ -23,15 +23,11 @@ SEEN = "select player_id, points from board_snapshots where board = 'points' and
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Path:
     """A home with three complete days of scores, the first of them corrected; nothing runs in it."""
-    home = tmp_path_factory.mktemp("boards") / "home"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "boards.toml").write_text(CONF)
-    (home / "conf" / "seasons.toml").write_text(SEASONS)
-    world = BoardWorld(home, engines["sail"], boards_folder=home / "conf")
+    world = board_world(tmp_path_factory.mktemp("boards") / "home", engines["sail"])
     world.scores("scores.jsonl", some_scores(), through=D3)
     world.night(D1)
-    EmbeddedServer(home).stop()
-    return home
+    EmbeddedServer(world.home).stop()
+    return world.home
 
 
 @pytest.fixture

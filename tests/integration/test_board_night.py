@@ -19,6 +19,7 @@ from jobs.board_lookup import lookup
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import run_step
 from lakehouse import analyst, tables
+from lakehouse.engine import Engine
 
 pytestmark = pytest.mark.slow
 
@@ -107,17 +108,21 @@ class BoardWorld(World):
             assert served.meta.population == due[0].population
 
 
-@pytest.fixture(params=NAMES)
-def world(request: pytest.FixtureRequest, tmp_path: Path, engines: Engines) -> Iterator[BoardWorld]:
-    """A world with boards, on each engine."""
-    home = tmp_path / "home"
+def board_world(home: Path, engine: Engine) -> BoardWorld:
+    """A world with the boards above, empty."""
     (home / "conf").mkdir(parents=True)
     (home / "conf" / "boards.toml").write_text(CONF)
     (home / "conf" / "seasons.toml").write_text(SEASONS)
-    made = BoardWorld(home, engines[request.param], boards_folder=home / "conf")
+    return BoardWorld(home, engine, boards_folder=home / "conf")
+
+
+@pytest.fixture(params=NAMES)
+def world(request: pytest.FixtureRequest, tmp_path: Path, engines: Engines) -> Iterator[BoardWorld]:
+    """A world with boards, on each engine."""
+    made = board_world(tmp_path / "home", engines[request.param])
     yield made
     assert made.makers() <= {MAKERS[request.param]}
-    EmbeddedServer(home).stop()
+    EmbeddedServer(made.home).stop()
 
 
 def test_boards_after_each_night_are_the_oracle(world: BoardWorld):

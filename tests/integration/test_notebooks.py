@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engines import Engines
 from nights import D1, D3, some_days
-from test_board_night import CONF, SEASONS, BoardWorld, some_scores
+from test_board_night import BoardWorld, board_world, some_scores
 
 from daybreak.serving.server import EmbeddedServer
 
@@ -21,18 +21,14 @@ NOTEBOOKS = sorted(FOLDER.glob("*.py"))
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Iterator[BoardWorld]:
     """Three days with provisional lists and scores, corrected night by night."""
-    home = tmp_path_factory.mktemp("notebooks") / "home"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "boards.toml").write_text(CONF)
-    (home / "conf" / "seasons.toml").write_text(SEASONS)
-    made = BoardWorld(home, engines["sail"], boards_folder=home / "conf")
+    made = board_world(tmp_path_factory.mktemp("notebooks") / "home", engines["sail"])
     made.ingest("events.jsonl", some_days(), through=D3)
     made.scores("scores.jsonl", some_scores(), through=D3)
     made.stream("events.jsonl")
     made.night(D1)
     made.night(D1 + (D3 - D1) / 2, D3)
     yield made
-    EmbeddedServer(home).stop()
+    EmbeddedServer(made.home).stop()
 
 
 def ran(notebook: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
