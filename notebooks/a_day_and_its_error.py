@@ -28,8 +28,10 @@ def _(mo, newest):
         f"""
         # {newest} and its error
 
-        The provisional list is the one that was served just before the night replaced it. Each point is an item of it:
-        its estimate against its exact count. All lie on the line or above it, and hardly one above the dotted bound.
+        The provisional list is the one that was served just before the night replaced it. The points are its
+        items: estimate against exact count. Other items in the same cells, and copies of events, raise an estimate
+        above the line, hardly ever past the dotted bound; below it lie items of which events came too late for the
+        list. The larger a point, the more items it stands for.
         """
     )
     return
@@ -57,13 +59,16 @@ def _(analyst, duck, newest):
 def _(hours, items, plt):
     picture, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
     most = max(int(items["count"].max()), 1)
-    left.scatter(items["count"], items["estimate"], s=12, alpha=0.4)
+    points = items.groupby(["count", "estimate"], as_index=False).size()
+    left.scatter(points["count"], points["estimate"], s=8 + points["size"], alpha=0.4)
     left.plot([0, most], [0, most], linewidth=1)
     bound = float(items["error_bound"][0])
     left.plot([0, most], [bound, most + bound], linewidth=1, linestyle=":")
     left.set(xlabel="exact count", ylabel="estimate", title=f"{len(items)} items of the provisional list")
-    right.bar([start.hour for start in hours["bucket_start"]], hours["recall"])
-    right.set(xlabel="hour (UTC)", ylabel="recall", title="Hour by hour: share of the exact list that was there")
+    clock = [start.hour for start in hours["bucket_start"]]
+    right.bar(clock, hours["recall"])
+    right.plot(clock, hours["recall"], "o", clip_on=False)
+    right.set(xlabel="hour (UTC); without a dot: no list", ylabel="recall", title="Share of the exact list, by hour")
     picture.tight_layout()
     picture
     return

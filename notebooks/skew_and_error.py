@@ -70,12 +70,13 @@ def _(SKEWS, WIDTHS, found, plt):
     picture, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
     for width in WIDTHS:
         rows = [each for each in found if each["width"] == width]
-        left.plot(SKEWS, [max(each["mean"], 0.01) for each in rows], marker="o", label=f"{width} cells a row")
-        left.axhline(rows[0]["bound"], linewidth=0.5, linestyle=":")
-        right.plot(SKEWS, [each["first twenty"] for each in rows], marker="o", label=f"{width}")
+        means = [max(each["mean"], 0.01) for each in rows]
+        (line,) = left.plot(SKEWS, means, marker="o", label=f"{width} cells a row")
+        left.axhline(rows[0]["bound"], linewidth=1, linestyle=":", color=line.get_color())
+        right.plot(SKEWS, [each["first twenty"] for each in rows], marker="o", label=f"{width} cells a row")
     left.set(yscale="log", xlabel="Zipf exponent", ylabel="mean overcount (dotted: the bound)", title="All items")
     right.set(xlabel="Zipf exponent", ylabel="overcount / count", title="The first twenty items")
-    left.legend()
+    right.legend()
     picture.tight_layout()
     picture
     return
