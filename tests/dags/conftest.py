@@ -1,9 +1,9 @@
 """A deployment that tasks work in, and an Airflow of its own; this folder runs in Airflow's environment.
 
-`make airflow-test` runs it. Nothing of ours is imported here: what tasks do, they do by the `daybreak` command.
+`make test-airflow` runs it. Nothing of ours is imported here: what tasks do, they do by the `daybreak` command.
 """
 
-import importlib.util
+import importlib
 import json
 import os
 import shutil
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +21,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DAYBREAK = ROOT / ".venv" / "bin" / "daybreak"
 HOME = Path(tempfile.mkdtemp(prefix="airflow-"))
-DAYS = [date(2026, 3, day) for day in (1, 2, 3)]
+DAG_IDS = ("nightly_correction", "season_close", "recorrect_stale")
+DAYS = [date(2026, 3, 1), date(2026, 3, 2)]
 
 for name in [name for name in os.environ if name.startswith(("AIRFLOW", "DAYBREAK_"))]:
     del os.environ[name]
@@ -44,14 +45,16 @@ def database() -> None:
 
 
 @pytest.fixture
-def dags() -> ModuleType:
-    """The DAG file, read anew."""
-    spec = importlib.util.spec_from_file_location("daybreak_dags", ROOT / "airflow_dags" / "daybreak_dags.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def dags(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The DAGs by name, read anew, and what they share."""
+    monkeypatch.syspath_prepend(ROOT / "airflow_dags")
+    names = ("daybreak_command", *DAG_IDS)
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    command, *modules = (importlib.import_module(name) for name in names)
+    return SimpleNamespace(
+        **vars(command), **{name: vars(each)[name] for name, each in zip(DAG_IDS, modules, strict=True)}
+    )
 
 
 class Deployment:
@@ -60,7 +63,7 @@ class Deployment:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "conf", folder / "conf")
-        (folder / "conf" / "seasons.toml").write_text("[spring]\nfrom = 2026-03-01\nto = 2026-03-02\n")
+        (folder / "conf" / "seasons.toml").write_text("[spring]\nfrom = 2026-03-01\nto = 2026-03-01\n")
         (folder / "conf" / "boards.toml").write_text(
             '[points]\nperiods = ["day"]\nseasons = ["spring"]\ngrace = "0s"\n'
         )
@@ -105,9 +108,9 @@ def some_scores(day: date) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Three days of events and scores, all there; nothing corrected yet."""
+    """Two days of events and scores, all there; nothing corrected yet."""
     made = Deployment(tmp_path_factory.mktemp("site"))
-    sizes = zip(DAYS, (200, 200, 10), strict=True)
+    sizes = zip(DAYS, (200, 10), strict=True)
     made.ingest("events.jsonl", [row for day, size in sizes for row in some_events(day, size)], through=DAYS[-1])
     made.ingest("scores.jsonl", [row for day in DAYS for row in some_scores(day)], "scores", through=DAYS[-1])
     os.environ |= {"AIRFLOW_VAR_DAYBREAK_BIN": str(DAYBREAK), "AIRFLOW_VAR_DAYBREAK_DIR": str(made.folder)}

@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -15,12 +16,25 @@ import pytest
 from conftest import ROOT
 
 PATIENCE = 240.0
-RECORDER = """#!{python}
-import json, sys
+RECORDER = """#!{python} -IS
+import json, os, sys
 with open({log!r}, "a") as log:
     log.write(json.dumps(sys.argv[1:]) + "\\n")
+sys.exit(4 if sys.argv[2] == "check" and os.path.exists({log!r} + ".refuse") else 0)
 """
+"""Notes what it is asked to do; its check fails while there is a file that says so."""
+REPROCESS = ("--reprocess-behavior", "completed")
 DAYS = [date(2026, 3, day) for day in (1, 2, 3)]
+
+
+AIRFLOW = """
+import json, sys
+from airflow.__main__ import main
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    main()
+"""
+"""Several commands of Airflow in one process: each process takes seconds to start."""
 
 
 class Standalone:
@@ -28,10 +42,11 @@ class Standalone:
 
     def __init__(self, home: Path) -> None:
         self.home, self.log = home, home / "commands.jsonl"
+        self.process: subprocess.Popen[bytes] | None = None
         command = home / "daybreak"
         command.write_text(RECORDER.format(python=sys.executable, log=str(self.log)))
         command.chmod(0o755)
-        ports = [free_port() for _ in range(3)]
+        self.port, *ports = (free_port() for _ in range(3))
         self.environ = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         self.environ |= {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -40,21 +55,27 @@ class Standalone:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "2",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{ports[0]}/execution/",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{self.port}/execution/",
             "AIRFLOW__API__HOST": "127.0.0.1",
-            "AIRFLOW__API__PORT": str(ports[0]),
+            "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports[1]),
-            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports[2]),
+            "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports[0]),
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports[1]),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
             "AIRFLOW_VAR_DAYBREAK_BIN": str(command),
             "AIRFLOW_VAR_DAYBREAK_DIR": str(home),
         }
-        self.airflow("db", "migrate")
-        self.airflow("pools", "set", "daybreak_lake", "1", "what reads or writes the lake")
-        with (home / "standalone.log").open("wb") as out:
+        self.airflow(
+            ["db", "migrate"],
+            ["pools", "set", "daybreak_lake", "1", "what reads or writes the lake"],
+            ["dags", "reserialize"],
+        )
+
+    def start(self) -> None:
+        with (self.home / "standalone.log").open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "airflow", "standalone"],
                 env=self.environ,
@@ -62,13 +83,23 @@ class Standalone:
                 stderr=out,
                 start_new_session=True,
             )
+        end = time.monotonic() + PATIENCE
+        while not answers(self.port):  # before it does, tasks would fail to start
+            assert time.monotonic() < end, self.said()
+            time.sleep(0.2)
 
-    def airflow(self, *words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "airflow", *words], env=self.environ, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+    def said(self) -> str:
+        return (self.home / "standalone.log").read_text()[-3000:]
+
+    def attempt(self, *commands: Sequence[str]) -> tuple[int, str]:
+        words = [sys.executable, "-c", AIRFLOW, json.dumps(commands)]
+        done = subprocess.run(words, env=self.environ, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def airflow(self, *commands: Sequence[str]) -> str:
+        code, said = self.attempt(*commands)
+        assert code == 0, said
+        return said
 
     def commands(self) -> list[list[str]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
@@ -80,12 +111,19 @@ class Standalone:
         return [day for day in days if day.startswith("2026-03")]
 
     def stop(self) -> None:
+        if self.process is None:
+            return
         os.killpg(self.process.pid, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):  # what it started may outlive it
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.process.wait()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
@@ -101,33 +139,50 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
     made.stop()
 
 
-def backfilled(standalone: Standalone, *words: str, count: int) -> list[str]:
-    """The days whose last step has run, once there are `count` more of them than before."""
-    before = len(standalone.days_of("boards"))
-    span = ("--from-date", "2026-03-01", "--to-date", "2026-03-03T23:59:59", "--max-active-runs", "1")
+def backfill(last: str, *words: str) -> list[str]:
+    """The command that makes a backfill from 1 March on."""
+    span = ("--from-date", "2026-03-01", "--to-date", last, "--max-active-runs", "1")
+    return ["backfill", "create", "--dag-id", "nightly_correction", *span, *words]
+
+
+def until_the_one_before_is_over(standalone: Standalone, *commands: list[str]) -> str:
+    """What the commands say once Airflow has noted the end of the backfill before, which it does every 30 seconds."""
     end = time.monotonic() + PATIENCE
-    while True:  # until the DAG is known
-        try:
-            standalone.airflow("backfill", "create", "--dag-id", "nightly_correction", *span, *words)
-            break
-        except AssertionError:
-            assert time.monotonic() < end, (standalone.home / "standalone.log").read_text()[-2000:]
-            time.sleep(2)
-    standalone.airflow("dags", "unpause", "nightly_correction")  # a paused DAG's backfill waits
-    while len(done := standalone.days_of("boards")[before:]) < count:
-        assert time.monotonic() < end, (done, (standalone.home / "standalone.log").read_text()[-3000:])
+    while True:
+        code, said = standalone.attempt(*commands)
+        if code == 0:
+            return said
+        assert "AlreadyRunningBackfill" in said, said
+        assert time.monotonic() < end, said
         time.sleep(1)
+
+
+def days_of(standalone: Standalone, step: str, count: int) -> list[str]:
+    """The days for which the step was run, in order, once there are as many."""
+    end = time.monotonic() + PATIENCE
+    while len(done := standalone.days_of(step)) < count:
+        assert time.monotonic() < end, (done, standalone.said())
+        time.sleep(0.5)
     return done
 
 
 def test_three_days_are_backfilled_in_both_directions(standalone: Standalone):
     due = [str(day) for day in DAYS]
-    assert backfilled(standalone, count=3) == due
-    again = backfilled(standalone, "--run-backwards", "--reprocess-behavior", "completed", count=3)
-    assert again == due[::-1]
-    runs = [words[3] for words in standalone.commands() if words[:2] == ["run", "pin"]]
-    assert len(set(runs)) == 6, "a day that is corrected anew is another run for the lake"
-    for run in runs:
-        steps = [words[1] for words in standalone.commands() if words[:1] == ["run"] and words[3] == run]
-        assert steps == ["pin", "derive", "check", "commit", "capture", "publish", "report", "optimize", "boards"]
+    short = standalone.airflow(backfill("2026-03-03", "--dry-run"))
+    assert "2026-03-02 02:30" in short
+    assert "2026-03-03 02:30" not in short, "the trap: midnight of the last day is before its run"
+    standalone.start()
+    standalone.airflow(backfill("2026-03-04"), ["dags", "unpause", "nightly_correction"])
+    assert days_of(standalone, "boards", 3) == due
+    (standalone.home / "commands.jsonl.refuse").touch()
+    again = [backfill("2026-03-04", "--dry-run"), backfill("2026-03-04", "--run-backwards", *REPROCESS)]
+    said = until_the_one_before_is_over(standalone, *again)
+    assert "2026-03-01 02:30" not in said, "the trap: days that have runs are left out"
+    assert days_of(standalone, "check", 6) == [*due, *due[::-1]]
+    taken: dict[str, list[str]] = {}
+    for words in standalone.commands():
+        if words[0] == "run" and words[1] != "complete" and words[3].startswith("backfill"):
+            taken.setdefault(words[3], []).append(words[1])
+    steps = ["pin", "derive", "check", "commit", "capture", "publish", "report", "optimize", "boards"]
+    assert [*taken.values()] == [*[steps] * 3, *[steps[:3]] * 3], "runs of their own; a failed check is not repeated"
     assert ["board", "close", "--due"] not in standalone.commands(), "paused: nobody has switched it on"
