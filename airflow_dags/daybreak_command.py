@@ -85,7 +85,10 @@ def daybreak(*words: str) -> list[str]:
 def day_of(context: dict[str, Any]) -> str:
     """The day that a run is about: its parameter, the asset's that triggered it, or that of its data interval."""
     if given := context["params"].get("day"):
-        return date.fromisoformat(given).isoformat()
+        try:
+            return date.fromisoformat(given).isoformat()
+        except ValueError:
+            raise AirflowFailException(f"the parameter day is {given!r}, not a day; write it as 2026-03-01") from None
     days = [event.extra["day"] for events in asset_events(context) for event in events if "day" in event.extra]
     if days:
         return max(days)

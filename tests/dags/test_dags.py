@@ -1,15 +1,18 @@
 """What the DAGs are: that they load, their policy, their pages, their order, and which day a run is about."""
 
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.execution_time.context import TriggeringAssetEventsAccessor
 from conftest import DAG_IDS, ROOT
 
 OURS = ("pyspark", "pysail", "delta", "deltalake", "duckdb", "daybreak", "jobs", "lakehouse", "streaming")
@@ -100,14 +103,18 @@ def test_a_scheduled_run_is_about_the_day_before(dags: SimpleNamespace):
 
 def test_the_parameter_wins_then_the_asset_then_the_interval(dags: SimpleNamespace):
     start = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
-    events = {"asset": [SimpleNamespace(extra={"day": "2026-02-07"}), SimpleNamespace(extra={})]}
+    asset = SimpleNamespace(name=dags.EXACT_DAY.name, uri=dags.EXACT_DAY.uri)
+    extras: list[dict[str, str]] = [{"day": "2026-02-06"}, {"day": "2026-02-07"}, {}]  # of nights that ended together
+    events = TriggeringAssetEventsAccessor.build(
+        SimpleNamespace(asset=asset, source_aliases=[], extra=extra) for extra in extras
+    )
     assert dags.day_of(context(start, events, day="2026-01-05")) == "2026-01-05"
     assert dags.day_of(context(start, events)) == "2026-02-07"
     assert dags.day_of(context(None, events)) == "2026-02-07"
     assert dags.day_of(context(start, {})) == "2026-03-01"
     with pytest.raises(AirflowFailException, match="set the parameter day"):
         dags.day_of(context(None))
-    with pytest.raises(ValueError, match="Invalid isoformat"):
+    with pytest.raises(AirflowFailException, match="'yesterday', not a day"):
         dags.day_of(context(start, day="yesterday"))
 
 
@@ -118,3 +125,46 @@ def test_each_try_of_a_run_has_a_name_of_its_own_that_can_name_a_folder(dags: Si
 def test_the_defaults_are_written_out(dags: SimpleNamespace):
     assert dags.DEFAULTS["retry_delay"] <= timedelta(minutes=5)
     assert dags.nightly_correction.timetable.expression == "30 2 * * *"
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command in the place of `daybreak`, to be written."""
+    script = tmp_path / "daybreak"
+    script.touch(mode=0o755)
+    monkeypatch.setenv("AIRFLOW_VAR_DAYBREAK_BIN", str(script))
+    return script
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [
+        *((code, AirflowFailException) for code in (2, 3, 4, 7)),
+        *((code, AirflowException) for code in (1, 5, 6, 8)),
+    ],
+)
+def test_what_a_retry_does_not_mend_fails_at_once(
+    dags: SimpleNamespace, command: Path, code: int, failure: type[Exception]
+):
+    command.write_text(f"#!/bin/sh\necho 'daybreak: said why' >&2\nexit {code}\n")
+    with pytest.raises(
+        AirflowException, match=f"daybreak run pin ended with exit {code}.*: daybreak: said why"
+    ) as raised:
+        dags.daybreak("run", "pin")
+    assert raised.type is failure
+
+
+@pytest.mark.parametrize(("code", "is_complete"), [(0, True), (3, False)])
+def test_a_night_waits_while_input_is_missing(
+    dags: SimpleNamespace, command: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_complete: bool
+):
+    command.write_text(f'#!/bin/sh\n[ "$*" = "run complete --run-id complete --day 2026-03-01" ] && exit {code}\n')
+    monkeypatch.setattr("nightly_correction.get_current_context", lambda: context(day="2026-03-01"))
+    assert dags.nightly_correction.get_task("complete").python_callable() is is_complete
+
+
+def test_a_task_that_is_killed_takes_its_step_along(dags: SimpleNamespace, command: Path):
+    before = signal.getsignal(signal.SIGTERM)
+    command.write_text("#!/bin/sh\nsleep 0.5\nkill -TERM $PPID\nexec sleep 60\n")
+    assert dags.attempt("run", "derive")[0] == -signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == before
