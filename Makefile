@@ -5,7 +5,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.daybreak-setup
-# Airflow's packages would not go beside ours.
+# Airflow's packages would not go beside ours. uv installs them in seconds; pip knows an index that uv was not told of.
 AIRFLOW := .venv-airflow
 SOURCES := daybreak streaming lakehouse jobs
 CHECKED := $(SOURCES) bench deploy docs tests
@@ -33,7 +33,8 @@ airflow: $(AIRFLOW)/.daybreak-setup ## Make .venv-airflow with Airflow's locked 
 
 $(AIRFLOW)/.daybreak-setup: requirements/airflow.txt $(STAMP)
 	$(PYTHON) -m venv $(AIRFLOW)
-	$(BIN)/python -m uv pip install --quiet --python $(AIRFLOW)/bin/python --require-hashes -r requirements/airflow.txt
+	$(BIN)/python -m uv pip install --quiet --python $(AIRFLOW)/bin/python --require-hashes -r requirements/airflow.txt || \
+	$(AIRFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/airflow.txt
 	@touch $@
 
 test-airflow: airflow ## The DAGs' suite alone, in Airflow's environment
