@@ -7,7 +7,7 @@ nothing.
 
 **Red.** As a night: exit 3 input is missing, exit 4 a check failed and nothing of that range was committed.
 
-**Again.** Clear the task: ranges that are done are stale no more, and the assets' events name what the last try corrected.
+**Again.** Clear the task: ranges that are done are stale no more. The assets' events name what the last try corrected.
 """
 
 import json
