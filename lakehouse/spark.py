@@ -101,8 +101,9 @@ class SparkEngine(Engine):
         from pyspark.sql import SparkSession
 
         is_submitted = SUBMITTED in os.environ
-        if not is_submitted:
-            self.java()  # what a machine lacks is said before what a process has
+        if not is_submitted:  # what a machine lacks is said before what a process has
+            self.java()
+            self._files()
         if SparkContext._active_spark_context is not None:
             raise LakeFailedError("another Spark session runs in this process; stop it first")
         self._has_session = True
@@ -126,8 +127,11 @@ class SparkEngine(Engine):
         return spark
 
     def _own_conf(self) -> dict[str, str]:
-        files = None if "spark.jars.packages" in self.settings.conf else jars.cached() or self.warm()
-        return own_conf(self.settings, self.folder, self.scratch.open(), files)
+        return own_conf(self.settings, self.folder, self.scratch.open(), self._files())
+
+    def _files(self) -> list[Path] | None:
+        """Delta's jars, fetched when they are not there; None where the settings name packages of their own."""
+        return None if "spark.jars.packages" in self.settings.conf else jars.cached() or self.warm()
 
     def _not_started(self, why: str, is_submitted: bool) -> str:
         if is_submitted:
