@@ -51,6 +51,8 @@ class Standalone:
         self.environ |= {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "AIRFLOW_HOME": str(home),
+            # two commands and a scheduler write at once: wait for the lock instead of failing after five seconds
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=120",
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "airflow_dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "2",
