@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.harness import Result, interleaved, show
-from daybreak.boards import Board
 from daybreak.events import INSTANT
+from daybreak.rules.boards import Board
 from daybreak.settings import Settings
-from jobs.board_ranks import rank_by_counting
-from lakehouse.engine import Engine
-from lakehouse.engines import open_engine
-from lakehouse.tables import SEASON_RANKS, TOTAL, Table
+from jobs.boards.ranks import rank_by_counting
+from lakehouse.engines.engine import Engine
+from lakehouse.opening import open_engine
+from lakehouse.tables.registry import SEASON_RANKS, TOTAL, Table
 
 PLAYERS = 5_000_000
 ROUNDS = 3

@@ -14,12 +14,12 @@ from bench.lakes import DAY, few_days, many_days, opened_files
 from daybreak import clock
 from daybreak.settings import Settings
 from daybreak.windows import day_bounds, to_micros
-from jobs import daily_counts, hourly_counts
-from jobs.pin import pin
-from jobs.runtime import Night
-from lakehouse import tables
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engines import open_engine
+from jobs.items import daily_counts, hourly_counts
+from jobs.run.pin import pin
+from jobs.run.run import Night
+from lakehouse.opening import open_engine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables import registry as tables
 
 ROUNDS = 5
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from bench.data import day_of_events
 from daybreak.events import ITEM_EVENT
 from daybreak.windows import days_between
-from lakehouse import tables
-from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables import registry as tables
 
 DAY = date(2026, 3, 1)
 ROWS = 2_500_000

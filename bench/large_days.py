@@ -27,13 +27,13 @@ from daybreak import clock
 from daybreak.events import ITEM_EVENT
 from daybreak.settings import load
 from daybreak.windows import day_bounds, days_between, to_micros
-from jobs import daily_counts, hourly_counts, top_lists
-from jobs.check import recount_differences
-from jobs.pin import pin
-from jobs.runtime import Night, load_state
-from lakehouse import tables
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engines import open_engine
+from jobs.items import daily_counts, hourly_counts, top_lists
+from jobs.items.check import recount_differences
+from jobs.run.pin import pin
+from jobs.run.run import Night, load_state
+from lakehouse.opening import open_engine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables import registry as tables
 
 FIRST = date(2026, 3, 1)
 BATCHES_PER_COMMIT = 10

@@ -25,9 +25,10 @@ from bench.harness import Result, show
 from bench.lakes import DAY, ROWS, few_days, large_day_file
 from daybreak import clock
 from daybreak.events import Kind
-from daybreak.serving.server import EmbeddedServer, client_of
+from daybreak.serving.client import client_of
+from daybreak.serving.embedded import EmbeddedServer
 from jobs.ingest import declare_complete
-from lakehouse.delta_rs import DeltaRsStore
+from lakehouse.stores.delta_rs import DeltaRsStore
 
 ROUNDS = 3
 SECONDS_MAX = 180.0

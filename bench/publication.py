@@ -16,8 +16,10 @@ from typing import Any
 
 from bench.harness import Result, show
 from daybreak import settings
+from daybreak.serving.client import client_of
+from daybreak.serving.connection import connect
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash, order
-from daybreak.serving.server import EmbeddedServer, client_of, connect
 from daybreak.windows import bucket_of_label
 
 DAY = date(2026, 3, 1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from datasketches import count_min_sketch
 
 from bench.harness import Result, interleaved, show
-from streaming.sketch import CountMinSketch, hash_ids
+from streaming.sketches.count_min import CountMinSketch, hash_ids
 
 EVENTS = 2_000_000
 

@@ -1,7 +1,11 @@
 """Every failure a user can meet, each with the exit code that a scheduler reads.
 
-A message has three parts: what was refused, the value that did it, what to do.
+A message has three parts: what was refused, the value that did it, what to do. `did_you_mean` helps with the third
+where a word was mistyped.
 """
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class DaybreakError(Exception):
@@ -50,3 +54,16 @@ class LakeFailedError(DaybreakError):
     """The lake or the engine failed (exit 8)."""
 
     exit_code = 8
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a refusal that names the nearest of the known words; empty where none is near.
+
+    >>> did_you_mean("dya", ["minute", "hour", "day"])
+    " (did you mean 'day'?)"
+    >>> did_you_mean("century", ["minute", "hour", "day"])
+    ''
+    """
+    letters = {each.lower(): str(each) for each in known}
+    near = get_close_matches(word.lower(), letters, n=1, cutoff=0.6)
+    return f" (did you mean {letters[near[0]]!r}?)" if near else ""

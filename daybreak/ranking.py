@@ -37,7 +37,7 @@ def item_order_key(item_id: str, count: int) -> tuple[int, bytes]:
 def top(counts: Mapping[str, int], k: int) -> list[Entry]:
     """The first `k` items in total order; all of them, without padding, when there are fewer.
 
-    Guarantee: a top-k is a prefix of every longer one (tests/laws/test_law_ranking.py).
+    Guarantee: a top-k is a prefix of every longer one (tests/laws/test_ranking.py).
 
     >>> [(entry.position, entry.rank, entry.item_id) for entry in top({"a": 25, "b": 25, "c": 20}, 3)]
     [(1, 1, 'b'), (2, 1, 'a'), (3, 3, 'c')]

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from daybreak.errors import UsageError
-from daybreak.suggestions import did_you_mean
+from daybreak.errors import UsageError, did_you_mean
 
 NO_SETTINGS = ("DAYBREAK_ENV", "DAYBREAK_CRASH_AT")
 VARIABLES = "the environment"

@@ -4,6 +4,7 @@
 `day`, `hour.17`, `minute.17.24`.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -90,6 +91,19 @@ def day_bounds(day: date) -> tuple[datetime, datetime]:
 def days_between(first: date, last: date) -> list[date]:
     """Every day from `first` to `last`, both included."""
     return [first + timedelta(days=n) for n in range((last - first).days + 1)]
+
+
+def ranges(days: Iterable[date]) -> Iterator[tuple[date, date]]:
+    """Runs of consecutive days, each as (first, last)."""
+    start = previous = None
+    for day in sorted(days):
+        if start is None or previous is None or (day - previous).days > 1:
+            if start is not None and previous is not None:
+                yield start, previous
+            start = day
+        previous = day
+    if start is not None and previous is not None:
+        yield start, previous
 
 
 def to_micros(instant: datetime) -> int:

@@ -12,8 +12,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from daybreak.boards import Board, Filter, Prize
-from daybreak.seasons import SeasonGiven
+from daybreak.rules.boards import Board, Filter, Prize
+from daybreak.rules.seasons import SeasonGiven
 from daybreak.settings import Settings
 
 BOARD_FILES = (

@@ -1,6 +1,6 @@
 """The boards' part of a night: pin, derive, check, commit, publish; one step, which is repeated as a whole.
 
-Events of its days that came too late for a closed period are noted at the end.
+What came too late for a closed period is noted by whoever runs it (`jobs.closing.exceptions`).
 """
 
 import json
@@ -11,14 +11,16 @@ from itertools import count
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import UsageError
-from jobs import board_actions, board_exceptions, board_publish, commit
-from jobs.board_run import Ranked, closed_periods, newest_ranked_day, pin_boards
-from jobs.boards import BoardNight
-from jobs.check import refuse
-from jobs.place import Place
-from jobs.runtime import ONE_DAY, RunState, saved_runs
-from jobs.status import rules_of
-from lakehouse import board_recount, checks, tables
+from jobs.boards.derive import BoardNight
+from jobs.boards.plan import Ranked, closed_periods, newest_ranked_day, pin_boards
+from jobs.publishing import boards as board_publish
+from jobs.run import commit
+from jobs.run.context import Place
+from jobs.run.run import ONE_DAY, RunState, saved_runs
+from jobs.run.staleness import rules_of
+from lakehouse import actions
+from lakehouse.audit import board_recount, checks
+from lakehouse.tables import registry as tables
 
 
 def board_night(
@@ -61,7 +63,6 @@ def board_night(
     commit.commit(night)
     board_publish.publish(boards, place.board_lists)
     crash_point("boards.published")
-    board_exceptions.find(place.store, place.clock, first, last)
     for state in (*left, night.state):
         state.step = "done"
         place.night(state).save()
@@ -106,7 +107,7 @@ def check(boards: BoardNight) -> None:
     results = checks.validate(profiles, staged_rows=night.state.staged_rows, event_total=0)
     night.state.checks = json.dumps([result.as_dict() for result in results])
     failures = [result.message for result in results if not result.passed]
-    refuse(night, failures + recount_differences(boards))
+    night.refuse(failures + recount_differences(boards))
 
 
 def recount_differences(boards: BoardNight) -> list[str]:
@@ -126,8 +127,8 @@ def recount_differences(boards: BoardNight) -> list[str]:
         first=pin.first,
         last=pin.last,
         lookback=night.settings.night.dedup_lookback,
-        bans=board_actions.banned(night.store),
-        voided=board_actions.voided(night.store),
+        bans=actions.banned(night.store),
+        voided=actions.voided(night.store),
         ranked={each.key for each in boards.run.ranked},
         limits=board_recount.Limits(spill=night.folder),
     )

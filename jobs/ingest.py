@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from daybreak.clock import Clock
 from daybreak.crashpoints import crash_point
-from daybreak.decoding import content_hash, read_file
 from daybreak.errors import DaybreakError
 from daybreak.events import Kind
-from daybreak.intake import Intake
+from daybreak.intake.contract import Intake
+from daybreak.intake.files import content_hash, read_file
 from daybreak.settings import Settings
 from daybreak.windows import day_bounds
-from lakehouse import tables
-from lakehouse.store import Store, Transaction
+from lakehouse.stores.store import Store, Transaction
+from lakehouse.tables import registry as tables
 
 EVENTS = {Kind.ITEMS: tables.ITEM_EVENTS, Kind.SCORES: tables.SCORE_EVENTS}
 

@@ -11,26 +11,17 @@ from typing import Any
 from uuid import uuid4
 
 from daybreak.crashpoints import crash_point
-from daybreak.errors import CheckFailedError, DaybreakError, UsageError
+from daybreak.errors import CheckFailedError, DaybreakError, UsageError, did_you_mean
 from daybreak.serving.lease import Lease
-from daybreak.suggestions import did_you_mean
-from jobs import (
-    capture,
-    check,
-    commit,
-    corrections,
-    daily_counts,
-    hourly_counts,
-    optimize,
-    publish,
-    report,
-    top_lists,
-)
 from jobs.board_night import board_night
-from jobs.pin import pin, require_complete
-from jobs.place import Place
-from jobs.runtime import Night, load_state
-from lakehouse import tables
+from jobs.closing import exceptions
+from jobs.items import capture, check, corrections, daily_counts, hourly_counts, report, top_lists
+from jobs.publishing import items as publish
+from jobs.run import commit, optimize
+from jobs.run.context import Place
+from jobs.run.pin import pin, require_complete
+from jobs.run.run import Night, load_state
+from lakehouse.tables import registry as tables
 
 STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
 
@@ -92,6 +83,7 @@ def nightly(
             held.check()
             try:
                 boards = board_night(place, run_id, first, last, allow_incomplete=allow_incomplete)
+                exceptions.find(place.store, place.clock, first, last)
                 done = replace(done, boards=len(boards.run.ranked), board_version=boards.night.pin.lake_version)
                 optimize.compact(boards.night)
                 optimize.clear_staging(boards.night)
@@ -174,7 +166,9 @@ def run_step(
             if not place.boards.boards:
                 return None
             days = (first, last) if first and last else run_days(place, run_id)
-            return board_night(place, run_id, *days, allow_incomplete=allow_incomplete)
+            ranked = board_night(place, run_id, *days, allow_incomplete=allow_incomplete)
+            exceptions.find(place.store, place.clock, *days)
+            return ranked
         return run_loaded_step(place, place.night(load_state(place.settings, run_id)), step)
 
 
@@ -211,7 +205,7 @@ def run_loaded_step(place: Place, night: Night, step: str) -> Any:
 
 def derive(night: Night) -> None:
     """Stage every table of the run, from one deduplication."""
-    from lakehouse import checks
+    from lakehouse.audit import checks
 
     checks.start_import()
     for job in (hourly_counts, daily_counts, top_lists):

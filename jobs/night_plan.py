@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from daybreak.boards import Boards
 from daybreak.clock import Clock
+from daybreak.rules.boards import Boards
 from daybreak.settings import Settings
-from jobs.board_run import pin_boards
-from jobs.commit import days_of, unfinished
-from jobs.pin import pin
-from jobs.runtime import Pin
-from lakehouse import tables
-from lakehouse.store import Store
-from lakehouse.tables import Table
+from jobs.boards.plan import pin_boards
+from jobs.run.commit import days_of, unfinished
+from jobs.run.pin import pin
+from jobs.run.run import Pin
+from lakehouse.stores.store import Store
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import Table
 
 RUN_ID = "dry-run"
 

@@ -11,8 +11,8 @@ def _():
     import matplotlib.pyplot as plt
 
     from daybreak import settings
-    from lakehouse import analyst
-    from lakehouse.delta_rs import DeltaRsStore
+    from lakehouse.reading import analyst
+    from lakehouse.stores.delta_rs import DeltaRsStore
 
     conf = settings.load()
     duck = analyst.connect(DeltaRsStore(conf.lake_root, conf.lake.retention))

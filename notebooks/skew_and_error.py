@@ -12,7 +12,7 @@ def _():
     import numpy as np
     import pyarrow as pa
 
-    from streaming.sketch import CountMinSketch
+    from streaming.sketches.count_min import CountMinSketch
 
     return CountMinSketch, mo, np, pa, plt
 

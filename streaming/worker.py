@@ -23,9 +23,9 @@ from daybreak.errors import UsageError
 from daybreak.serving.lists import Meta, ServedList, content_hash
 from daybreak.settings import Stream, WindowTarget
 from daybreak.windows import Bucket, Window, from_micros
-from streaming.buckets import BucketState
-from streaming.sketch import CountMinSketch, Counts, hash_ids
-from streaming.watermark import Admitted, Watermark, micros_of
+from streaming.counting.bucket_state import BucketState
+from streaming.counting.watermark import Admitted, Watermark, micros_of
+from streaming.sketches.count_min import CountMinSketch, Counts, hash_ids
 
 MICROSECOND: Final = timedelta(microseconds=1)
 COLUMNS: Final = ["item_id", "occurred_at", "weight"]
@@ -157,7 +157,7 @@ class Worker:
         weights: Counts,
         late: bool = False,
     ) -> None:
-        from streaming import kernels
+        from streaming.sketches import kernels
 
         if not len(places):
             return

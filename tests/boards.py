@@ -7,21 +7,21 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import oracles
-import oracles_boards
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from daybreak.boards import Board, Boards
 from daybreak.events import INSTANT, ITEM_EVENT, SCORE_EVENT
-from daybreak.seasons import Period, Season
-from jobs import board_ranks
-from jobs.player_days import SCORED, player_days, scored_events
-from lakehouse import board_recount
-from lakehouse.engine import Engine
-from lakehouse.tables import BOARD_HISTOGRAMS, BOARD_SNAPSHOTS, PLAYER_DAYS, SEASON_RANKS, Table
+from daybreak.rules.boards import Board, Boards
+from daybreak.rules.seasons import Period, Season
+from jobs.boards import ranks as board_ranks
+from jobs.boards.player_days import SCORED, player_days, scored_events
+from lakehouse.audit import board_recount
+from lakehouse.engines.engine import Engine
+from lakehouse.tables.registry import BOARD_HISTOGRAMS, BOARD_SNAPSHOTS, PLAYER_DAYS, SEASON_RANKS, Table
+from tests.oracles import boards as oracles_boards
+from tests.oracles import items as oracles
 
 Row = dict[str, Any]
 LOOKBACK = timedelta(hours=1)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import NAMES, Engines
 
-from lakehouse.engine import Engine
+from lakehouse.engines.engine import Engine
+from tests.engines import NAMES, Engines
 
 collect_ignore = ["dags"]  # they run in Airflow's environment
 

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from daybreak.events import ITEM_EVENT
-from jobs.daily_counts import daily_counts
-from jobs.hourly_counts import hourly_counts
-from jobs.top_lists import top_lists
-from lakehouse import recount, tables
-from lakehouse.engine import Engine
+from jobs.items.daily_counts import daily_counts
+from jobs.items.hourly_counts import hourly_counts
+from jobs.items.top_lists import top_lists
+from lakehouse.audit import recount
+from lakehouse.engines.engine import Engine
+from lakehouse.tables import registry as tables
 
 LOOKBACK = timedelta(hours=1)
 Row = dict[str, Any]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from daybreak.errors import DaybreakError
 from daybreak.settings import Settings
-from lakehouse.engine import Engine
-from lakehouse.engines import open_engine
+from lakehouse.engines.engine import Engine
+from lakehouse.opening import open_engine
 
 NAMES = ("sail", "spark")
 INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from daybreak import settings
+from daybreak.serving.connection import connect
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash, order
-from daybreak.serving.server import EmbeddedServer, connect
 from daybreak.windows import bucket_of_label
 
 DAY = date(2026, 3, 1)

@@ -11,7 +11,8 @@ from typing import Any
 from daybreak import settings
 from daybreak.ranking import RankStyle, ranks
 from daybreak.serving.boards import BoardLists, BoardMeta, Place, ServedBoard, content_hash
-from daybreak.serving.server import EmbeddedServer, connect
+from daybreak.serving.connection import connect
+from daybreak.serving.embedded import EmbeddedServer
 
 BOARD, PERIOD = "goals", "2026-W28"
 MONDAY = datetime(2026, 7, 6, tzinfo=UTC)

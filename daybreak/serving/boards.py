@@ -18,8 +18,9 @@ from daybreak import settings
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError, UsageError
 from daybreak.serving import keys
+from daybreak.serving.client import reaches_redis
 from daybreak.serving.hashes import STAGING_TTL, millis
-from daybreak.serving.places import (
+from daybreak.serving.standings import (
     BoardMeta,
     Histogram,
     Place,
@@ -30,7 +31,6 @@ from daybreak.serving.places import (
     histogram_members,
     standing,
 )
-from daybreak.serving.server import reaches_redis
 
 __all__ = ["BoardLists", "BoardMeta", "Histogram", "Place", "ServedBoard", "content_hash"]
 M = TypeVar("M")

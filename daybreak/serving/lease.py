@@ -19,8 +19,8 @@ from redis.exceptions import RedisError
 
 from daybreak.errors import FenceRefusedError
 from daybreak.serving import keys
+from daybreak.serving.client import reaches_redis
 from daybreak.serving.processes import started
-from daybreak.serving.server import reaches_redis
 
 
 class Lease:

@@ -20,8 +20,8 @@ from daybreak import settings
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from daybreak.serving import keys
+from daybreak.serving.client import reaches_redis
 from daybreak.serving.hashes import STAGING_TTL, from_texts, millis, to_texts
-from daybreak.serving.server import reaches_redis
 from daybreak.windows import Bucket, Window, bucket_of_label
 
 Entry = tuple[str, int]

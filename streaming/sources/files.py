@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from daybreak.clock import Clock
-from daybreak.decoding import read_file
 from daybreak.events import Kind
-from daybreak.intake import Intake, Taken
+from daybreak.intake.contract import Intake, Taken
+from daybreak.intake.files import read_file
 from daybreak.settings import Settings
 
 NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})

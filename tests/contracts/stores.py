@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse import delta_rs
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.delta_spark import DeltaSparkStore
-from lakehouse.engine import Engine
-from lakehouse.store import Store
-from lakehouse.tables import DAILY_COUNTS
+from lakehouse.engines.engine import Engine
+from lakehouse.stores import delta_rs
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.stores.delta_spark import DeltaSparkStore
+from lakehouse.stores.store import Store
+from lakehouse.tables.registry import DAILY_COUNTS
 
 AT = datetime(2026, 3, 1, 9, 30, 0, 1, tzinfo=UTC)
 ONE, TWO, THREE = (date(2026, 3, day) for day in (1, 2, 3))

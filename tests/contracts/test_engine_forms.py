@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from daybreak.errors import LakeFailedError
-from lakehouse.engine import Engine
-from lakehouse.literals import day_literal, instant_literal
+from lakehouse.engines.engine import Engine
+from lakehouse.engines.literals import day_literal, instant_literal
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,23 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from served_boards import BOARD, FIVE, MONDAY, PERIOD, board_meta, pages, places, players, publish_board, serving_boards
 
 from daybreak.errors import UnreachableError, UsageError
 from daybreak.serving import keys
 from daybreak.serving.boards import BoardLists, ServedBoard, content_hash
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
+from tests.served_boards import (
+    BOARD,
+    FIVE,
+    MONDAY,
+    PERIOD,
+    board_meta,
+    pages,
+    places,
+    players,
+    publish_board,
+    serving_boards,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from served_boards import BOARD, FIVE, PERIOD, pages, players, publish_board, serving_boards
 
 from daybreak.errors import UsageError
 from daybreak.serving.boards import BoardLists
+from tests.served_boards import BOARD, FIVE, PERIOD, pages, players, publish_board, serving_boards
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 from redis.crc import key_slot
-from served_boards import BOARD, FIVE, MONDAY, PERIOD, board_meta, places, players, publish_board, serving_boards
 
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from daybreak.serving import keys
 from daybreak.serving.boards import BoardLists, Histogram, Place, content_hash
+from tests.served_boards import BOARD, FIVE, MONDAY, PERIOD, board_meta, places, players, publish_board, serving_boards
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from served import serving
 
 from daybreak.errors import FenceRefusedError
 from daybreak.serving import keys
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
+from tests.served import serving
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ HOLD = """
 import os, signal, sys
 from datetime import timedelta
 from daybreak.serving.lease import Lease
-from daybreak.serving.server import client_of
+from daybreak.serving.embedded import client_of
 lease = Lease(client_of(sys.argv[1]), "night", "dead-run", timedelta(minutes=10))
 lease.acquire()
 if sys.argv[2] == "die":

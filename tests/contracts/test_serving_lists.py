@@ -6,13 +6,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from served import AS_OF, DAY, LABELS, meta, provisional, publish, served, serving, whole_day
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, UnreachableError
 from daybreak.serving import keys
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.serving.lists import Lists, content_hash, order
-from daybreak.serving.server import EmbeddedServer
 from daybreak.windows import bucket_of_label
+from tests.served import AS_OF, DAY, LABELS, meta, provisional, publish, served, serving, whole_day
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
-from stores import AT, ENGINE_INFO, ONE, RETENTION, THREE, TWO, content, daily, store_of
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
-from lakehouse import delta_rs
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engine import StagedTable
-from lakehouse.store import Store, Transaction
-from lakehouse.tables import DAILY_COUNTS, PROGRESS, RUNS, TABLES, Table
+from lakehouse.engines.engine import StagedTable
+from lakehouse.stores import delta_rs
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.stores.store import Store, Transaction
+from lakehouse.tables.registry import DAILY_COUNTS, PROGRESS, RUNS, TABLES, Table
+from tests.contracts.stores import AT, ENGINE_INFO, ONE, RETENTION, THREE, TWO, content, daily, store_of
 
 pytestmark = pytest.mark.slow
 

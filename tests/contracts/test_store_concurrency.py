@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from builders import events
-from stores import ONE, THREE, TWO, before_the_rows_land, content, daily, store_of
 
 from daybreak.errors import DaybreakError, FenceRefusedError, LakeFailedError
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.delta_spark import DeltaSparkStore
-from lakehouse.engine import Engine
-from lakehouse.store import CommitConflictError, StaleReadError, Store, Transaction
-from lakehouse.tables import DAILY_COUNTS, ITEM_EVENTS
+from lakehouse.engines.engine import Engine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.stores.delta_spark import DeltaSparkStore
+from lakehouse.stores.store import CommitConflictError, StaleReadError, Store, Transaction
+from lakehouse.tables.registry import DAILY_COUNTS, ITEM_EVENTS
+from tests.builders import events
+from tests.contracts.stores import ONE, THREE, TWO, before_the_rows_land, content, daily, store_of
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +156,7 @@ def test_others_who_always_come_first_end_the_tries(
     store: Store, other: DeltaRsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.append(DAILY_COUNTS, daily((ONE, "old", 1)))
-    monkeypatch.setattr("lakehouse.delta_rs.TRIES", 2)
+    monkeypatch.setattr("lakehouse.stores.delta_rs.TRIES", 2)
     before_the_rows_land(
         monkeypatch,
         store,

@@ -9,11 +9,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import Engines
-from stores import ENGINE_INFO, ONE, THREE, TWO, store_of
 
-from lakehouse.store import Store, Transaction
-from lakehouse.tables import BOARD_TABLES, CORRECTIONS, DAILY_COUNTS, DERIVED, Table, partition_filter
+from lakehouse.stores.store import Store, Transaction
+from lakehouse.tables.registry import BOARD_TABLES, CORRECTIONS, DAILY_COUNTS, DERIVED, Table, partition_filter
+from tests.contracts.stores import ENGINE_INFO, ONE, THREE, TWO, store_of
+from tests.engines import Engines
 
 pytestmark = pytest.mark.slow
 

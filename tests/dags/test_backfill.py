@@ -13,7 +13,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+
+from tests.dags.conftest import ROOT
 
 PATIENCE = 240.0
 RECORDER = """#!{python} -IS

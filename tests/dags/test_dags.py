@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.execution_time.context import TriggeringAssetEventsAccessor
-from conftest import DAG_IDS, ROOT
+
+from tests.dags.conftest import DAG_IDS, ROOT
 
 OURS = ("pyspark", "pysail", "delta", "deltalake", "duckdb", "daybreak", "jobs", "lakehouse", "streaming")
 LOADED = """

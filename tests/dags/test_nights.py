@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import DAYBREAK, DAYS, Deployment, some_events, tasks_of, without_waiting
+
+from tests.dags.conftest import DAYBREAK, DAYS, Deployment, some_events, tasks_of, without_waiting
 
 pytestmark = pytest.mark.usefixtures("database")
 DIES_ONCE = """#!/bin/sh

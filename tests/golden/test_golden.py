@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import oracles
 import pyarrow as pa
 import pytest
 import yaml
-from builders import lake_files
-from derivation import derive
 
 from daybreak import ranking
-from daybreak.decoding import read_file
 from daybreak.events import Kind
-from daybreak.intake import Intake
-from lakehouse import tables
-from lakehouse.engine import Engine
+from daybreak.intake.contract import Intake
+from daybreak.intake.files import read_file
+from lakehouse.engines.engine import Engine
+from lakehouse.tables import registry as tables
+from tests.builders import lake_files
+from tests.derivation import derive
+from tests.oracles import items as oracles
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/expect.yaml"))
 RECEIVED = datetime(2026, 3, 3, tzinfo=UTC)

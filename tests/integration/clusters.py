@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import psutil
 
-from lakehouse.jars import spark_home
-from lakehouse.java import find_java
+from lakehouse.engines.jars import spark_home
+from lakehouse.engines.java import find_java
 
 PATIENCE = 120.0
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

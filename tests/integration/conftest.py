@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nights import World
 
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
+from tests.integration.nights import World
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 ACCEPTANCE = {"online-retail": "test_online_retail.py", "international-football": "test_football.py"}

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines import SHORT_LIVED
-
 from daybreak.settings import Spark
-from lakehouse import jars
-from lakehouse.spark import SparkEngine, own_conf
+from lakehouse.engines import jars
+from lakehouse.engines.spark import SparkEngine, own_conf
+from tests.engines import SHORT_LIVED
 
 START_SECONDS = 120.0
 

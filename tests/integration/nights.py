@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from engines import SHORT_LIVED
-
-from daybreak import boards, clock
+from daybreak import clock
 from daybreak.events import Kind
+from daybreak.rules import boards
+from daybreak.serving.connection import connect
 from daybreak.serving.lists import Lists
-from daybreak.serving.server import connect
 from daybreak.settings import Settings
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import Summary, nightly
-from jobs.place import Place
-from lakehouse import tables
-from lakehouse.engine import Engine
-from lakehouse.engines import open_engine, open_store
+from jobs.run.context import Place
+from lakehouse.engines.engine import Engine
+from lakehouse.opening import open_engine, open_store
+from lakehouse.tables import registry as tables
+from tests.engines import SHORT_LIVED
 
 D1, D2, D3 = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
 Event = dict[str, object]

@@ -5,18 +5,17 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import oracles_boards
-from nights import D1, D2, D3, World
-from oracles_boards import Row
-
 from daybreak import clock
 from daybreak.events import Kind
-from daybreak.serving.server import EmbeddedServer
-from jobs import board_versions
-from jobs.board_versions import Version
+from daybreak.serving.embedded import EmbeddedServer
+from jobs.closing import versions
+from jobs.closing.versions import Version
 from jobs.ingest import declare_complete, ingest_file
-from lakehouse import tables
-from lakehouse.engine import Engine
+from lakehouse.engines.engine import Engine
+from lakehouse.tables import registry as tables
+from tests.integration.nights import D1, D2, D3, World
+from tests.oracles import boards as oracles_boards
+from tests.oracles.boards import Row
 
 SEASONS = """
 [march]
@@ -135,7 +134,7 @@ def oracle(
 
 def final(world: World, version: Version) -> list[Row]:
     """What a version holds, as the oracle says it."""
-    rows = board_versions.final(world.store, version.key, version.day, version.version)
+    rows = versions.final(world.store, version.key, version.day, version.version)
     return [Row(**row) for row in rows.to_pylist()]
 
 

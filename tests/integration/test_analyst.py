@@ -16,14 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import Engines
-from nights import D1, D2, D3, event, some_days
-from test_board_night import BoardWorld, board_world, some_scores
 
 from daybreak import clock
 from daybreak.errors import UsageError
-from daybreak.serving.server import EmbeddedServer
-from lakehouse import analyst, tables
+from daybreak.serving.embedded import EmbeddedServer
+from lakehouse.reading import analyst
+from lakehouse.tables import registry as tables
+from tests.engines import Engines
+from tests.integration.nights import D1, D2, D3, event, some_days
+from tests.integration.test_board_night import BoardWorld, board_world, some_scores
 
 pytestmark = pytest.mark.slow
 QUERIES = Path(__file__).parents[2] / "docs" / "queries"

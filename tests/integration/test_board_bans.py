@@ -8,9 +8,21 @@ from pathlib import Path
 
 import pytest
 import redis
-from engines import NAMES, Engines
-from nights import D1, D2, D3, World
-from seasons import (
+
+from daybreak.errors import InputIncompleteError, UnreachableError, UsageError
+from daybreak.ranking import ranks
+from daybreak.serving.lists import Lists
+from jobs.closing import versions
+from jobs.closing.bans import ban, unban, void
+from jobs.closing.close import close
+from jobs.closing.versions import newest_versions
+from jobs.closing.what_if import what_if_ban
+from jobs.run.context import Place
+from lakehouse.actions import actions
+from lakehouse.tables import registry as tables
+from tests.engines import NAMES, Engines
+from tests.integration.nights import D1, D2, D3, World
+from tests.integration.seasons import (
     everything_served,
     final,
     ingest,
@@ -22,18 +34,6 @@ from seasons import (
     served,
     stopped,
 )
-
-from daybreak.errors import InputIncompleteError, UnreachableError, UsageError
-from daybreak.ranking import ranks
-from daybreak.serving.lists import Lists
-from jobs import board_versions
-from jobs.board_actions import audit
-from jobs.board_bans import ban, unban, void
-from jobs.board_close import close
-from jobs.board_versions import newest_versions
-from jobs.board_what_if import what_if_ban
-from jobs.place import Place
-from lakehouse import tables
 
 pytestmark = pytest.mark.slow
 CLOSED = (("goals", "march"), ("peak", "march"), ("form", "march"), ("goals", str(D1)))
@@ -89,11 +89,11 @@ def test_the_winner_is_banned_and_the_second_moves_up_everywhere(world: World):
         else:
             assert [player for _, player in places][: len(left)] == left, "the depth is filled up again"
     assert ban(world.place, winner, long_ago(), "bots", "judge").amended == (), "repeated, nothing more changes"
-    assert [row["action"] for row in audit(world.place)] == ["ban"]
+    assert [row["action"] for row in actions(world.store)] == ["ban"]
     unban(world.place, winner, "it was his brother", "judge")
     assert everything_served(world) == before
     assert hashes(world) == known, "what was there before has its digest back"
-    assert [(row["action"], row["player_id"], row["actor"]) for row in audit(world.place)] == [
+    assert [(row["action"], row["player_id"], row["actor"]) for row in actions(world.store)] == [
         ("ban", "cai", "judge"),
         ("unban", "cai", "judge"),
     ]
@@ -163,7 +163,7 @@ def die_at(point: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if name == point:
             raise KilledError(name)
 
-    monkeypatch.setattr(board_versions, "crash_point", crash_point)
+    monkeypatch.setattr(versions, "crash_point", crash_point)
 
 
 def test_a_ban_since_an_instant_spares_the_periods_that_end_before_it(world: World):
@@ -217,7 +217,7 @@ def test_a_voided_event_counts_nowhere_and_the_next_best_stands(world: World):
     assert newest_versions(world.store)["peak", "march"].version == 2
     assert "cai" in [player for _, player in served(world, "peak", "march")], "he keeps his other scores"
     assert void(world.place, "big", "typed in by hand").amended == ()
-    (row,) = audit(world.place)
+    (row,) = actions(world.store)
     assert (row["action"], row["event_id"], row["reason"]) == ("void", "big", "typed in by hand")
     world.night(D1, D3)
     assert_all_as_by_the_oracle(world, voided={"big"})
@@ -230,7 +230,7 @@ def test_a_close_waits_for_a_void_that_was_recorded_and_not_yet_counted(world: W
     with pytest.raises(InputIncompleteError, match=f"daybreak nightly --from {D2} --to {D2}"):
         close(world.place, "goals", str(D2))
     void(world.place, "big", "typed in by hand")
-    assert len(audit(world.place)) == 1
+    assert len(actions(world.store)) == 1
     assert final(world, close(world.place, "goals", str(D2))) == oracle(world, "goals", str(D2), voided={"big"})
 
 
@@ -249,7 +249,7 @@ def test_a_ban_while_redis_is_away_is_recorded_and_repeating_it_does_the_rest(wo
     assert everything_served(world) == before
     ban(world.place, "cai", long_ago(), "bots")
     assert_all_as_by_the_oracle(world, banned={"cai": long_ago()})
-    assert len(audit(world.place)) == 1
+    assert len(actions(world.store)) == 1
 
 
 def test_whom_nobody_knows_is_refused_with_what_to_do(world: World):
@@ -263,7 +263,7 @@ def test_whom_nobody_knows_is_refused_with_what_to_do(world: World):
         void(world.place, "BIG", "?")
     with pytest.raises(UsageError, match=r"no player 'CAI'"):
         what_if_ban(world.place, "CAI", long_ago())
-    assert audit(world.place) == []
+    assert actions(world.store) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

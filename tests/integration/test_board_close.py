@@ -10,10 +10,22 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from engines import NAMES, Engines
-from nights import D1, D2, D3, World
-from nights import event as item_event
-from seasons import (
+
+from daybreak import crashpoints
+from daybreak.errors import DaybreakError, FenceRefusedError, InputIncompleteError, UsageError
+from daybreak.queries.board_history import history
+from daybreak.queries.boards import lookup
+from jobs.closing import bans
+from jobs.closing import versions as board_versions
+from jobs.closing.amend import amend
+from jobs.closing.close import Closed, close, due
+from jobs.closing.exceptions import accept, exceptions
+from jobs.run.context import Place
+from lakehouse.tables import registry as tables
+from tests.engines import NAMES, Engines
+from tests.integration.nights import D1, D2, D3, World
+from tests.integration.nights import event as item_event
+from tests.integration.seasons import (
     BOARDS,
     final,
     ingest,
@@ -25,17 +37,6 @@ from seasons import (
     some_scores,
     stopped,
 )
-
-from daybreak import crashpoints
-from daybreak.errors import DaybreakError, FenceRefusedError, InputIncompleteError, UsageError
-from jobs import board_bans, board_versions
-from jobs.board_amend import amend
-from jobs.board_close import Closed, close, due
-from jobs.board_exceptions import accept, exceptions
-from jobs.board_history import history
-from jobs.board_lookup import lookup
-from jobs.place import Place
-from lakehouse import tables
 
 pytestmark = pytest.mark.slow
 POINTS = [
@@ -293,7 +294,7 @@ def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_nex
     """The ban knew of no closed period, and the ranks that were there already knew of no ban."""
     words = ("board", "close", "goals", "march", "--format", "json")
     world.command(*words, code=-9, DAYBREAK_CRASH_AT="close.ranks")
-    board_bans.ban(world.place, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    bans.ban(world.place, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
     out, _ = world.command(*words)
     assert json.loads(out)["version"] == 2
     first, second = board_versions.versions(world.store)

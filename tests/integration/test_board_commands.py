@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Engines
-from nights import D1, D2, D3, World
-from oracles_boards import Row
-from seasons import ingest, long_ago, oracle, played_world, score, stopped
 from typer.testing import CliRunner
 
-from daybreak.cli import app
+from daybreak.cli.main import app
+from tests.engines import Engines
+from tests.integration.nights import D1, D2, D3, World
+from tests.integration.seasons import ingest, long_ago, oracle, played_world, score, stopped
+from tests.oracles.boards import Row
 
 pytestmark = pytest.mark.slow
 

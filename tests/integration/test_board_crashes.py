@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import Engines
-from nights import D1, D2, D3
-from test_board_night import BoardWorld, board_world, some_scores
-from test_crashes import BOARD_POINTS
 
-from daybreak.serving.server import EmbeddedServer
-from jobs.runtime import saved_runs
-from lakehouse import analyst
+from daybreak.serving.embedded import EmbeddedServer
+from jobs.run.run import saved_runs
+from lakehouse.reading import analyst
+from tests.engines import Engines
+from tests.integration.nights import D1, D2, D3
+from tests.integration.test_board_night import BoardWorld, board_world, some_scores
+from tests.integration.test_crashes import BOARD_POINTS
 
 pytestmark = pytest.mark.slow
 

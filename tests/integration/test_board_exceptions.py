@@ -5,16 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import Engines
-from nights import D1, D2, D3, World
-from seasons import final, ingest, long_ago, oracle, played_world, score, seasonal_world, served, stopped
 
 from daybreak.errors import UsageError
-from jobs import board_bans, board_what_if
-from jobs.board_close import close
-from jobs.board_exceptions import accept, exceptions, reject
-from jobs.board_versions import newest_versions, versions
-from lakehouse import tables
+from jobs.closing import bans, what_if
+from jobs.closing.close import close
+from jobs.closing.exceptions import accept, exceptions, reject
+from jobs.closing.versions import newest_versions, versions
+from lakehouse.tables import registry as tables
+from tests.engines import Engines
+from tests.integration.nights import D1, D2, D3, World
+from tests.integration.seasons import (
+    final,
+    ingest,
+    long_ago,
+    oracle,
+    played_world,
+    score,
+    seasonal_world,
+    served,
+    stopped,
+)
 
 pytestmark = pytest.mark.slow
 LATE = [
@@ -131,9 +141,9 @@ def test_a_new_player_is_listed_and_a_second_event_makes_a_further_version(world
     assert final(world, made) == oracle(world, "goals", without={"late-casual"})
     ivy = [row for row in rows_of(world) if row["player_id"] == "ivy" and row["version"] == 3]
     assert [(row["old_rank"], row["old_points"], row["new_points"]) for row in ivy] == [(None, None, 5)]
-    would = board_what_if.what_if_ban(world.place, "ivy", long_ago())
+    would = what_if.what_if_ban(world.place, "ivy", long_ago())
     assert ("goals", "march", 3) in [(each.board, each.period, each.version) for each in would]
-    (banned,) = board_bans.ban(world.place, "ivy", long_ago(), "no such player").amended
+    (banned,) = bans.ban(world.place, "ivy", long_ago(), "no such player").amended
     assert banned.key == ("goals", "march"), "no night has seen her, only the version that accepted her event"
     assert "ivy" not in {row.player_id for row in final(world, banned)}
 

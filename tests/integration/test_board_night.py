@@ -5,21 +5,22 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-import oracles_boards
 import pytest
-from engines import MAKERS, NAMES, Engines
-from nights import D1, D2, D3, World, some_days
 
 from daybreak import clock
 from daybreak.errors import InputIncompleteError
 from daybreak.events import Kind
-from daybreak.serving.server import EmbeddedServer
-from jobs import board_bans, board_close
-from jobs.board_lookup import lookup
+from daybreak.queries.boards import lookup
+from daybreak.serving.embedded import EmbeddedServer
+from jobs.closing import bans, close
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import run_step
-from lakehouse import analyst, tables
-from lakehouse.engine import Engine
+from lakehouse.engines.engine import Engine
+from lakehouse.reading import analyst
+from lakehouse.tables import registry as tables
+from tests.engines import MAKERS, NAMES, Engines
+from tests.integration.nights import D1, D2, D3, World, some_days
+from tests.oracles import boards as oracles_boards
 
 pytestmark = pytest.mark.slow
 
@@ -209,7 +210,7 @@ def test_an_incomplete_day_holds_back_the_periods_that_hold_it_and_no_others(wor
 def test_what_boards_toml_ranks_no_more_is_taken_out_of_redis_and_what_is_closed_stays(world: BoardWorld):
     world.scores("scores.jsonl", some_scores(), through=D3)
     world.night(D1, D3)
-    board_close.close(world.place, "points", str(D1))
+    close.close(world.place, "points", str(D1))
     fewer = world.home / "fewer"
     fewer.mkdir()
     (fewer / "boards.toml").write_text('[newest]\nsemantics = "latest"\nperiods = ["all_time"]\n')
@@ -228,7 +229,7 @@ def test_a_period_that_a_ban_has_emptied_is_empty_in_the_lake_too(world: BoardWo
     for day in (D1, D2, D3):
         world.night(day)
     assert lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5).places
-    board_bans.ban(world.place, "player-1", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    bans.ban(world.place, "player-1", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
     world.lists.client.flushall()
     found = lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5)
     assert (found.places, found.meta.population, found.meta.as_of) == ((), 0, D3)
@@ -256,7 +257,7 @@ def weekly(tmp_path: Path, engines: Engines) -> Iterator[BoardWorld]:
 def test_a_run_that_ranks_nothing_keeps_the_snapshots_of_its_days(weekly: BoardWorld):
     weekly.night(D2)
     weekly.night(D3, date(2026, 3, 8))
-    board_close.close(weekly.place, "weekly", "2026-W10")
+    close.close(weekly.place, "weekly", "2026-W10")
     kept = weekly.store.read(tables.BOARD_SNAPSHOTS, days=[D2]).num_rows
     late = score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))
     weekly.scores("late.jsonl", [late])

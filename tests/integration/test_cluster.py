@@ -13,13 +13,23 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from clusters import QUICK, Cluster, active_tasks, free_port, name_of, task_ends, tasks_by_executor, wait_until
-from nights import D1, D2, D3, World, some_days
 
-from daybreak.serving.server import EmbeddedServer
-from lakehouse import jars, tables
-from lakehouse.engine import Engine
-from lakehouse.java import find_java
+from daybreak.serving.embedded import EmbeddedServer
+from lakehouse.engines import jars
+from lakehouse.engines.engine import Engine
+from lakehouse.engines.java import find_java
+from lakehouse.tables import registry as tables
+from tests.integration.clusters import (
+    QUICK,
+    Cluster,
+    active_tasks,
+    free_port,
+    name_of,
+    task_ends,
+    tasks_by_executor,
+    wait_until,
+)
+from tests.integration.nights import D1, D2, D3, World, some_days
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

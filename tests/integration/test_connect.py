@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from connect_server import connect_server, free_port
-from engines import Engines
-from nights import D1, D2, D3, World, some_days
 
 from daybreak.errors import CheckFailedError, LakeFailedError
-from daybreak.serving.server import EmbeddedServer
-from lakehouse import tables
-from lakehouse.connect import ConnectEngine
-from lakehouse.delta_spark import DeltaSparkStore
-from lakehouse.engine import load_staged
-from lakehouse.store import Transaction
-from lakehouse.tables import DAILY_COUNTS
+from daybreak.serving.embedded import EmbeddedServer
+from lakehouse.engines.connect import ConnectEngine
+from lakehouse.engines.engine import load_staged
+from lakehouse.stores.delta_spark import DeltaSparkStore
+from lakehouse.stores.store import Transaction
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import DAILY_COUNTS
+from tests.engines import Engines
+from tests.integration.connect_server import connect_server, free_port
+from tests.integration.nights import D1, D2, D3, World, some_days
 
 pytestmark = pytest.mark.slow
 NEXT = date(2026, 3, 2)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from engines import MAKERS, Engines
-from nights import D1, D2, D3, World, some_days
-from test_night import exact, in_order, table_rows
 
 from daybreak import crashpoints
-from daybreak.serving.server import EmbeddedServer
-from lakehouse import analyst, tables
+from daybreak.serving.embedded import EmbeddedServer
+from lakehouse.reading import analyst
+from lakehouse.tables import registry as tables
+from tests.engines import MAKERS, Engines
+from tests.integration.nights import D1, D2, D3, World, some_days
+from tests.integration.test_night import exact, in_order, table_rows
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +136,7 @@ def test_the_steps_of_a_day_whose_night_died_before_its_first_commit_can_be_run_
     assert "died while it committed; it would be finished first" in said
     words = ("--run-id", "anew", "--day", str(D2))
     told = [prepared.command("run", step, *words)[1] for step in ("pin", "derive", "check", "commit", "publish")]
-    assert re.fullmatch(rf"finished run night-{D2}-\w+ of {D2}, which had died while it committed\n", told[0])
+    assert re.fullmatch(rf"finished a run that had died while it committed days={D2} run_id=night-{D2}-\w+\n", told[0])
     assert told[1:] == [""] * 4
     new = in_order(exact(some_days(), D2))
     assert tuple(analyst.query(analyst.connect(prepared.store), DAY_LIST)[1]) == new

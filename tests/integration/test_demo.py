@@ -9,15 +9,15 @@ from collections import Counter
 
 import psutil
 import pytest
-from engines import MAKERS, SHORT_LIVED
 
-from jobs import demo_data
-from lakehouse import tables
-from lakehouse.delta_rs import DeltaRsStore
+from daybreak.cli.setup import flights
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables import registry as tables
+from tests.engines import MAKERS, SHORT_LIVED
 
 pytestmark = pytest.mark.slow
 
-DAY = demo_data.DAY.isoformat()
+DAY = flights.DAY.isoformat()
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from engines import Engines
-from nights import World
 
 from daybreak.events import Kind
 from jobs.ingest import declare_complete
-from lakehouse import analyst
-from lakehouse.tables import BOARD_SNAPSHOTS
+from lakehouse.reading import analyst
+from lakehouse.tables.registry import BOARD_SNAPSHOTS
+from tests.engines import Engines
+from tests.integration.nights import World
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOOTBALL = SHARED / "international-football"

@@ -13,9 +13,9 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from daybreak.cli import app
+from daybreak.cli.main import app
 from daybreak.errors import UsageError
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 from daybreak.errors import CheckFailedError, LakeFailedError
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engine import load_staged
-from lakehouse.sail import SailEngine
-from lakehouse.store import Transaction
-from lakehouse.tables import DAILY_COUNTS
+from lakehouse.engines.engine import load_staged
+from lakehouse.engines.sail import SailEngine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.stores.store import Transaction
+from lakehouse.tables.registry import DAILY_COUNTS
 
 pytestmark = pytest.mark.slow
 DAY = date(2026, 3, 1)
@@ -105,7 +105,7 @@ def test_nothing_is_left_after_stop(tmp_path: Path) -> None:
 
 def test_the_child_dies_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from lakehouse.sail import SailEngine\n"
+        "import sys, time; from pathlib import Path; from lakehouse.engines.sail import SailEngine\n"
         "with SailEngine(Path(sys.argv[1]), 2**30) as engine: print(engine.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from engines import MAKERS, NAMES, Engines
-from nights import D1, D2, D3, World, event, some_days
 
 from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncompleteError
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.windows import bucket_of_label
 from jobs.night import new_run_id, run_step
-from jobs.status import stale_days
-from lakehouse import analyst, tables
+from jobs.run.staleness import stale_days
+from lakehouse.reading import analyst
+from lakehouse.tables import registry as tables
+from tests.engines import MAKERS, NAMES, Engines
+from tests.integration.nights import D1, D2, D3, World, event, some_days
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import Engines
-from nights import D1, D3, some_days
-from test_board_night import BoardWorld, board_world, some_scores
 
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
+from tests.engines import Engines
+from tests.integration.nights import D1, D3, some_days
+from tests.integration.test_board_night import BoardWorld, board_world, some_scores
 
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "notebooks"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nights import World
+
+from tests.integration.nights import World
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 RETAIL = SHARED / "online-retail"

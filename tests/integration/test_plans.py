@@ -9,25 +9,26 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import plans
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builders import events
-from derivation import LOOKBACK
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from daybreak import clock
-from daybreak.boards import Board
 from daybreak.events import INSTANT, ITEM_EVENT, SCORE_EVENT
+from daybreak.rules.boards import Board
 from daybreak.settings import Settings
-from jobs import board_ranks, daily_counts, hourly_counts, player_days, top_lists
-from jobs.pin import pin
-from jobs.runtime import Night
-from lakehouse import tables
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engine import Engine
+from jobs.boards import player_days, ranks
+from jobs.items import daily_counts, hourly_counts, top_lists
+from jobs.run.pin import pin
+from jobs.run.run import Night
+from lakehouse.engines.engine import Engine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables import registry as tables
+from tests import plans
+from tests.builders import events
+from tests.derivation import LOOKBACK
 
 pytestmark = pytest.mark.slow
 
@@ -104,8 +105,8 @@ def ranks_of(semantics: str, depth: int | None) -> Callable[[Sources], DataFrame
     board = Board.model_validate({"name": "b", "semantics": semantics})
 
     def frame(of: Sources) -> DataFrame:
-        days = board_ranks.in_periods(of.frame(PARTIALS), of.frame(CALENDAR))
-        return board_ranks.rank_by_counting(board_ranks.merge_days(days, board), board, depth)
+        days = ranks.in_periods(of.frame(PARTIALS), of.frame(CALENDAR))
+        return ranks.rank_by_counting(ranks.merge_days(days, board), board, depth)
 
     return frame
 

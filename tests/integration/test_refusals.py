@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from nights import D2, D3, World, some_days
 
-from lakehouse import tables
+from lakehouse.tables import registry as tables
+from tests.integration.nights import D2, D3, World, some_days
 
 pytestmark = pytest.mark.slow
 

@@ -9,27 +9,27 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 import pytest
-from served_boards import BOARD, PERIOD, generation_of, publish_board, serving_boards
 
 from daybreak import settings
 from daybreak.serving import keys
 from daybreak.serving.boards import BoardLists, ServedBoard, content_hash
-from daybreak.serving.server import address, client_of
+from daybreak.serving.client import address, client_of
+from tests.served_boards import BOARD, PERIOD, generation_of, publish_board, serving_boards
 
 pytestmark = pytest.mark.slow
 
 GENERATIONS = 25
 DEPTH, POPULATION = 200, 300
 MILLION = 1_000_000
-HERE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUBLISH = """
 import sys
 from pathlib import Path
-from served_boards import generation_of, publish_board
+from tests.served_boards import generation_of, publish_board
 from daybreak import settings
 from daybreak.serving.boards import BoardLists
-from daybreak.serving.places import histogram_key
-from daybreak.serving.server import connect
+from daybreak.serving.standings import histogram_key
+from daybreak.serving.connection import connect
 conf = settings.Settings(home=Path(sys.argv[1]))
 publish_board(BoardLists(connect(conf), conf.redis), generation_of(2, 300), depth=200, lake_version=2, run_id="run-2")
 """
@@ -128,7 +128,7 @@ def test_a_killed_publication_leaves_one_whole_board(tmp_path: Path, point: str,
     home = tmp_path / "c"
     with serving_boards(home) as boards:
         publish_board(boards, generation_of(1, POPULATION), depth=DEPTH)
-        environment = {"DAYBREAK_CRASH_AT": point, "PYTHONPATH": f"{HERE}:{HERE.parent}"}
+        environment = {"DAYBREAK_CRASH_AT": point, "PYTHONPATH": str(ROOT)}
         killed = subprocess.run([sys.executable, "-c", PUBLISH, str(home)], env=environment, capture_output=True)
         assert killed.returncode == -9, killed.stderr.decode()
         for expected in (seen, 2):

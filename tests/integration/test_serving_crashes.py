@@ -5,21 +5,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from served import DAY, publish, serving, whole_day
 
 from daybreak.serving import keys
 from daybreak.serving.lists import Lists, content_hash
+from tests.served import DAY, publish, serving, whole_day
 
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUBLISH = """
 import sys
 from pathlib import Path
 from daybreak import settings
 from daybreak.serving.lists import Lists
-from daybreak.serving.server import connect
-from served import publish, whole_day
+from daybreak.serving.connection import connect
+from tests.served import publish, whole_day
 conf = settings.Settings(home=Path(sys.argv[1]))
 publish(Lists(connect(conf), conf.redis), *whole_day(2, 50), generation=2, version=2)
 """
@@ -41,7 +41,7 @@ def test_a_killed_publication_leaves_one_whole_day(tmp_path: Path, point: str, s
     with serving(home) as lists:
         publish(lists, *whole_day(1, 50))
         lists.client.delete(keys.LATEST_EXACT_DAY)
-        environment = {"DAYBREAK_CRASH_AT": point, "PYTHONPATH": f"{HERE}:{HERE.parent}"}
+        environment = {"DAYBREAK_CRASH_AT": point, "PYTHONPATH": str(ROOT)}
         killed = subprocess.run([sys.executable, "-c", PUBLISH, str(home)], env=environment, capture_output=True)
         assert killed.returncode == -9, killed.stderr.decode()
         assert generation_served(lists) == {seen}

@@ -6,13 +6,14 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 import pytest
-from served import DAY, LABELS, provisional, publish, serving, whole_day
 
 from daybreak import settings
 from daybreak.serving import keys
+from daybreak.serving.client import client_of
+from daybreak.serving.connection import connect
 from daybreak.serving.lists import Lists, content_hash
-from daybreak.serving.server import client_of, connect
 from daybreak.windows import bucket_of_label
+from tests.served import DAY, LABELS, provisional, publish, serving, whole_day
 
 pytestmark = pytest.mark.slow
 

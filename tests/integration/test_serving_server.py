@@ -12,7 +12,9 @@ import pytest
 
 from daybreak import settings
 from daybreak.errors import UnreachableError, UsageError
-from daybreak.serving.server import SOCKET_PATH_BYTES, EmbeddedServer, client_of, connect
+from daybreak.serving.client import client_of
+from daybreak.serving.connection import connect
+from daybreak.serving.embedded import SOCKET_PATH_BYTES, EmbeddedServer
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 START = """
 import sys
 from pathlib import Path
-from daybreak.serving.server import EmbeddedServer, client_of
+from daybreak.serving.embedded import EmbeddedServer, client_of
 url = EmbeddedServer(Path(sys.argv[1])).ensure()
 print(url, client_of(url).info("server")["process_id"], flush=True)
 """

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from derivation import derive
 
 from daybreak.errors import LakeFailedError
 from daybreak.events import ITEM_EVENT
 from daybreak.settings import Spark
-from lakehouse import tables
-from lakehouse.engine import Engine
-from lakehouse.sail import SailEngine
-from lakehouse.spark import SparkEngine
+from lakehouse.engines.engine import Engine
+from lakehouse.engines.sail import SailEngine
+from lakehouse.engines.spark import SparkEngine
+from lakehouse.tables import registry as tables
+from tests.derivation import derive
 
 pytestmark = pytest.mark.slow
 
@@ -178,13 +178,12 @@ def test_spark_spills_and_gives_equal_rows(tmp_path: Path) -> None:
     count = 250_000
     files = write_day(tmp_path, count, repeated=10_000, items=20_000)
     due = with_enough_memory(files, count, tmp_path / "enough")
-    script = "import json, sys, test_skew_and_spill as t; from pathlib import Path; "
+    script = "import json, sys; from pathlib import Path; from tests.integration import test_skew_and_spill as t; "
     script += "print(json.dumps(t.spark_with_little_memory(sys.argv[2:], Path(sys.argv[1]))))"
-    here = Path(__file__).parent
     with watched(tmp_path / "spark", "temp_local_*") as spilled:
         done = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path), *files],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), str(here.parents[1])])},
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True,
             text=True,
             timeout=200,

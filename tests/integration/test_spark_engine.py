@@ -15,16 +15,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import SHORT_LIVED
-from nights import D1, D2, World, some_days
 
 from daybreak.errors import CheckFailedError, LakeFailedError
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.settings import Spark
-from lakehouse.delta_rs import DeltaRsStore
-from lakehouse.engine import Engine, load_staged
-from lakehouse.spark import SparkEngine
-from lakehouse.tables import DAILY_COUNTS
+from lakehouse.engines.engine import Engine, load_staged
+from lakehouse.engines.spark import SparkEngine
+from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.tables.registry import DAILY_COUNTS
+from tests.engines import SHORT_LIVED
+from tests.integration.nights import D1, D2, World, some_days
 
 pytestmark = pytest.mark.slow
 YEAR_1 = datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
@@ -36,7 +36,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from daybreak.errors import DaybreakError
 from daybreak.settings import Spark
-from lakehouse.spark import SparkEngine
+from lakehouse.engines.spark import SparkEngine
 home = Path(sys.argv[1])
 engine = SparkEngine(Spark(master="local[2]", driver_memory="1g", conf=QUICK), home)
 def endless():
@@ -263,7 +263,7 @@ def test_a_night_on_spark_says_what_the_embedded_one_says(spark_engine: Engine, 
 def test_the_doctor_writes_a_delta_table_on_spark(tmp_path: Path) -> None:
     code = """
 from daybreak.settings import Settings
-from jobs.doctor import engine as look
+from daybreak.cli.setup.doctor import engine as look
 print(look(Settings.model_validate({"home": home, "engine": "spark", "spark": {"master": "local[2]"}})))
 print([str(left) for left in home.glob("staging/*")])
 """

@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import oracles
 import pytest
-from builders import event
-from engines import SHORT_LIVED
 
 from daybreak import clock
 from daybreak.events import Kind
 from daybreak.settings import Settings
 from daybreak.windows import days_between, to_micros
-from jobs import check, commit, daily_counts, hourly_counts, top_lists
 from jobs.ingest import ingest_file
-from jobs.pin import pin
-from jobs.runtime import Night
-from lakehouse.engines import open_engine, open_store
+from jobs.items import check, daily_counts, hourly_counts, top_lists
+from jobs.run import commit
+from jobs.run.pin import pin
+from jobs.run.run import Night
+from lakehouse.opening import open_engine, open_store
+from tests.builders import event
+from tests.engines import SHORT_LIVED
+from tests.oracles import items as oracles
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +109,7 @@ def a_later_clock() -> datetime:
 
 def python(zone: str, *words: str, home: Path) -> str:
     """What a Python process in that zone prints."""
-    places = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(ROOT)]
-    environ = os.environ | {"TZ": zone, "DAYBREAK_HOME": str(home), "PYTHONPATH": os.pathsep.join(places)}
+    environ = os.environ | {"TZ": zone, "DAYBREAK_HOME": str(home), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, *words], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
     )
@@ -143,7 +143,7 @@ def shown() -> dict[str, str]:
 
 @pytest.mark.parametrize(("engine", "zone"), CASES)
 def test_the_zone_of_the_host_changes_no_row(engine: str, zone: str, tmp_path: Path, shown: dict[str, str]) -> None:
-    script = "import sys, test_timezones as t; from pathlib import Path; "
+    script = "import sys; from pathlib import Path; from tests.integration import test_timezones as t; "
     script += "print(t.night_of(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])))"
     file = write_lines(tmp_path)
     said = python(zone, "-c", script, engine, str(tmp_path), str(file), home=tmp_path)

@@ -67,7 +67,7 @@ def test_it_holds_all_modules_and_data_of_our_packages_and_nothing_else(bundle):
     names = zipfile.ZipFile(bundle[0]).namelist()
     assert names == sorted(names)
     assert {name for name in names if ".dist-info/" not in name} == modules | set(DATA)
-    assert "lakehouse/recount.sql" in DATA
+    assert "lakehouse/audit/recount.sql" in DATA
     assert "daybreak/serving/scripts/swap.lua" in DATA
 
 
@@ -86,8 +86,8 @@ print(len(names))
 def test_the_distribution_is_known_by_name_version_and_packages(python):
     code = """
 from importlib.metadata import metadata, packages_distributions, requires
-from jobs.doctor import ownership
-from jobs.runtime import code_version
+from daybreak.cli.setup.doctor import ownership
+from jobs.run.run import code_version
 assert {packages_distributions()[n][0] for n in ("daybreak", "streaming", "lakehouse", "jobs")} == {"daybreak"}
 assert ownership()["ok"]
 assert any(need.startswith("pyspark") for need in requires("daybreak"))
@@ -116,7 +116,7 @@ import redis
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
-from lakehouse import recount
+from lakehouse.audit import recount
 client = redis.Redis()  # no connection is made
 recount._statement("hourly")
 Lists(client, Settings().redis), Lease(client, "night", "run", timedelta(seconds=1))
@@ -139,7 +139,7 @@ def test_a_lake_is_filled_and_queried_from_the_zip(python, bundle, tmp_path):
 
 
 def test_the_how_to_names_the_jars_that_the_code_fetches():
-    from lakehouse import jars
+    from lakehouse.engines import jars
 
     page = (ROOT / "docs" / "how-to" / "move-to-a-cluster.md").read_text()
     submits = page.count("    spark-submit ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daybreak import boards
+from daybreak.rules import boards
 from daybreak.settings import Settings, load
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_base_toml_shows_every_setting_with_its_default(generate):
 
 
 def test_what_init_lays_down_says_every_setting_with_its_meaning_and_default(generate, tmp_path):
-    template = ROOT / "daybreak" / "template"
+    template = ROOT / "daybreak" / "cli" / "setup" / "template"
     text = (template / "base.toml").read_text(encoding="utf-8")
     assert load({}, template) == load({}, tmp_path), "as it is laid down it changes nothing"
     words = " ".join(text.replace("\n## ", " ").split())
@@ -80,7 +80,7 @@ def test_what_init_lays_down_says_every_setting_with_its_meaning_and_default(gen
 @pytest.mark.parametrize("name", ["boards.toml", "seasons.toml"])
 def test_the_examples_that_init_lays_down_are_valid(tmp_path, name):
     for each in ("boards.toml", "seasons.toml"):
-        text = (ROOT / "daybreak" / "template" / each).read_text(encoding="utf-8")
+        text = (ROOT / "daybreak" / "cli" / "setup" / "template" / each).read_text(encoding="utf-8")
         tomllib.loads(text)
         (tmp_path / each).write_text(re.sub(r"^# ?", "", text, flags=re.MULTILINE))
     found = boards.load(tmp_path)
@@ -105,7 +105,7 @@ def test_make_targets_that_a_page_names_exist(page):
 def test_commands_that_a_page_names_exist(page):
     import typer.main
 
-    from daybreak.cli import app
+    from daybreak.cli.main import app
 
     commands = typer.main.get_command(app).commands
     text = page.read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_the_makefile_has_the_agreed_targets_and_helps_by_default():
 def test_command_lines_that_a_page_prints_are_taken_with_all_their_options(page):
     import typer.main
 
-    from daybreak.cli import app
+    from daybreak.cli.main import app
 
     typed = r"^ {4}(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?daybreak ([^\n]+)$"
     lines = re.findall(typed, page.read_text("utf-8"), re.MULTILINE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from daybreak.serving.server import EmbeddedServer
+from daybreak.serving.embedded import EmbeddedServer
 
 ROOT = Path(__file__).parents[2]
 BOARDS = '[players]\nfilter = { match_type = ["ranked"] }\nseasons = ["spring-2026"]\n'

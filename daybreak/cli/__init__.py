@@ -1,0 +1,1 @@
+"""The `daybreak` command; `main` puts it together."""

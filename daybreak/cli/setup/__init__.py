@@ -1,0 +1,1 @@
+"""The commands of the first hour: a new deployment, the doctor, the demo."""

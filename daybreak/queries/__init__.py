@@ -1,0 +1,1 @@
+"""One question, answered from Redis or else from the lake."""

@@ -1,0 +1,1 @@
+"""What `boards.toml` and `seasons.toml` say: boards, periods, prizes."""

@@ -1,0 +1,1 @@
+"""The life of a closed period: the close, amendments, late events, bans and voids."""

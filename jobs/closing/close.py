@@ -1,0 +1,262 @@
+"""Closes a period of a board: final ranks of all players, prizes, one digest; version 1, once and for all.
+
+Reads   player_days, board_actions, progress, runs  newest; the events' source, partition and offset
+Writes  season_ranks, season_prizes, board_closes, publications, Redis  (jobs.closing.versions)
+Rerun   a closed period gives the same answer; one that was interrupted is completed from what is committed
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from daybreak.errors import InputIncompleteError, UsageError
+from daybreak.rules.boards import Board
+from daybreak.rules.seasons import Period
+from daybreak.windows import ranges
+from jobs.boards.plan import KINDS, SOURCES, Ranked, sources_in
+from jobs.closing import amend, season_ranks, versions
+from jobs.closing.versions import Version
+from jobs.run.context import Place
+from jobs.run.pin import content_version, day_before, lookback_rows, require_complete
+from jobs.run.run import Night
+from jobs.run.staleness import rules_of
+from lakehouse import actions
+from lakehouse.audit import board_recount
+from lakehouse.engines.engine import StagedTable
+from lakehouse.reading.analyst import manifest
+from lakehouse.runs import newest_days
+from lakehouse.stores.store import Store
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import Table
+
+Closed = Version
+SHOWN = 3
+
+
+def close(place: Place, board: str, period: str) -> Closed:
+    """The newest version of the closed period; version 1 is made now if there is none.
+
+    Raises:
+        UsageError: no such board or period, or one without an end.
+        InputIncompleteError: it is not over, or nights have to correct days first.
+        CheckFailedError: DuckDB ranks differently; nothing is committed.
+        FenceRefusedError: a night or another close is at work; run it again.
+    """
+    rules = place.boards.board(board)
+    span = place.boards.period(rules, period)
+    run_id = f"close-{board}-{period}-{uuid4().hex[:8]}"
+    with place.lease(run_id) as held:
+        store = place.store
+        if found := versions.newest_versions(store).get((board, period)):
+            versions.publish(place, found)
+            return found
+        draft = new_draft(rules, span, run_id, place)
+        is_resumed = versions.ranked_version(store, board, period) > 0
+        if is_resumed:
+            draft = replace(draft, lake_version=versions.events_version(store, board, period, 1))
+        else:
+            draft = rank(place, rules, span, draft)
+            held.check()
+        made = replace(draft, counted=largest_offsets(store, SOURCES[rules.source], draft.lake_version, span))
+        made = versions.finish(place, made)
+        if is_resumed:  # bans and voids taken since its ranks were made did not know of this period
+            made = amend.amend(place, made, run_id, "what came while the close was interrupted")
+        return made
+
+
+def due(place: Place) -> list[tuple[str, str]]:
+    """(board, season) of every season that is over, its board's grace too, and that is not closed."""
+    closed, now = versions.newest_versions(place.store), place.clock()
+    found = []
+    for board in place.boards:
+        for season in board.seasons:
+            end = place.boards.period(board, season).end
+            if end is not None and end + board.grace <= now and (board.name, season) not in closed:
+                found.append((board.name, season))
+    return found
+
+
+def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Version:
+    """Version 1, as far as it is known before anything is ranked.
+
+    Raises:
+        UsageError: the period has no end.
+    """
+    if period.last is None:
+        raise UsageError(f"{period.name} has no end, so it cannot be closed; close a day, week, year or season")
+    return Version(
+        board=board.name,
+        period=period.name,
+        version=1,
+        kind="close",
+        content_hash="",
+        population=0,
+        lake_version=-1,
+        counted={},
+        accepted=(),
+        policy=versions.policy_of(board, period, place.settings.night.dedup_lookback),
+        reason="",
+        run_id=run_id,
+        closed_at=place.clock(),
+        day=period.last,
+    )
+
+
+def preview(place: Place, board: str, period: str) -> tuple[Version, pa.Table, pa.Table]:
+    """What a close would make, by position and by prize; ranked and checked as there, and nothing is kept of it.
+
+    A period that is closed already gives its newest version.
+
+    Raises:
+        UsageError, InputIncompleteError, CheckFailedError: as `close`.
+    """
+    rules = place.boards.board(board)
+    span = place.boards.period(rules, period)
+    if found := versions.newest_versions(place.store).get((board, period)):
+        ranks = versions.final(place.store, found.key, found.day, found.version)
+        return found, ranks, season_ranks.season_prizes(ranks, found.rules)
+    draft = new_draft(rules, span, f"preview-{board}-{period}-{uuid4().hex[:8]}", place)
+    made, night, staged = stage(place, rules, span, draft)
+    ranks = season_ranks.staged_standings(staged)
+    shutil.rmtree(night.folder)
+    prizes = season_ranks.season_prizes(ranks, rules)
+    digest = season_ranks.content_hash(ranks, prizes)
+    return replace(made, content_hash=digest, population=ranks.num_rows), ranks, prizes
+
+
+def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
+    """Rank everybody, check and commit the ranks; the draft with the version of the events.
+
+    Raises:
+        InputIncompleteError, CheckFailedError, FenceRefusedError
+    """
+    made, night, staged = stage(place, board, period, draft)
+    versions.append_ranks(place.store, staged, made)
+    shutil.rmtree(night.folder)
+    return made
+
+
+def stage(place: Place, board: Board, period: Period, draft: Version) -> tuple[Version, Night, StagedTable]:
+    """The final ranks, staged and checked.
+
+    Raises:
+        InputIncompleteError, CheckFailedError
+    """
+    require_over(place, board, period)
+    lake_version = require_corrected(place, board, period)
+    store = place.store
+    version = manifest(store).get(tables.PLAYER_DAYS.name, -1)
+    files = store.files(tables.PLAYER_DAYS, version, *period.days) if version >= 0 else []
+    days = sorted(store.row_counts(tables.PLAYER_DAYS, version, *period.days)) if version >= 0 else []
+    night = versions.closing_night(place, draft.run_id, period, lake_version)
+    bans = actions.banned(store)
+    ranked = [Ranked(board, period, draft.day)]
+    staged = season_ranks.stage_ranks(night, board, ranked, files, days, bans, draft.version)
+    found = board_recount.ranks_differences(
+        staged.files,
+        (),
+        files,
+        board,
+        period,
+        day=draft.day,
+        version=draft.version,
+        lake_version=lake_version,
+        bans=bans,
+        limits=board_recount.Limits(spill=night.folder),
+    )
+    versions.refuse(night, draft, found)
+    return replace(draft, lake_version=lake_version), night, staged
+
+
+def require_over(place: Place, board: Board, period: Period) -> None:
+    """Passes once the period's end and the board's grace have passed.
+
+    Raises:
+        InputIncompleteError: says from when on it can be closed.
+    """
+    now = place.clock()
+    if period.end is not None and now - board.grace < period.end:
+        raise InputIncompleteError(
+            f"{board.name} {period.name} ends at {period.end:%Y-%m-%d %H:%M} UTC and can be closed {board.grace} "
+            f"later; now it is {now:%Y-%m-%d %H:%M}: run it again then"
+        )
+
+
+def require_corrected(place: Place, board: Board, period: Period) -> int:
+    """The version of the board's events from which nights have corrected every day of the period.
+
+    Raises:
+        InputIncompleteError: its events have not all arrived, or days are stale or not corrected.
+    """
+    store = place.store
+    read = sources_in(place.boards, store)
+    own = SOURCES[board.source]
+    version = {table.name: at for table, at in read}.get(own.name, -1)
+    if version < 0:
+        raise InputIncompleteError(f"no {own.name} at {place.settings.lake_root}; take events in first")
+    last = period.days[1]
+    require_complete(store, place.settings, last, last, KINDS[own.name])
+    if due := days_due(place, board, read, period):
+        first, last = due[0]
+        shown = ", ".join(f"{one} to {other}" for one, other in due[:SHOWN])
+        raise InputIncompleteError(
+            f"{board.name} {period.name} cannot be closed: {shown}{' and more' if len(due) > SHOWN else ''} must be "
+            f"corrected first: daybreak nightly --from {first} --to {due[-1][1]}"
+        )
+    return content_version(store, version, own)
+
+
+def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
+    """Ranges of days of the period that nights have not corrected from the events, voids and rules as they are now."""
+    store = place.store
+    first, last = period.days
+    rows: dict[date, int] = {}
+    for table, version in read:
+        for day, count in store.row_counts(table, version, day_before(first), last).items():
+            rows[day] = rows.get(day, 0) + count
+    seen = {day: found for day, found in newest_days(store, "boards").items() if period.holds(day)}
+    runs = {row["run_id"]: row for row in store.read(tables.RUNS).to_pylist()}
+    profiles = {run_id: json.loads(runs[run_id]["profile"]) for run_id in {found["run_id"] for found in seen.values()}}
+    due = {day for day in rows if period.holds(day) and day not in seen}
+    for day, found in seen.items():
+        if rows.get(day, 0) != found["rows"]:
+            due.add(day)
+        elif rows.get(day_before(day), 0) != found["previous_rows"]:
+            slices = sum(lookback_count(place, each, day_before(day)) for each in read)
+            due |= {day} if slices != found["lookback_rows"] else set()
+    for action in actions.actions(store):
+        at = action["since"]
+        if action["action"] == "void" and isinstance(at, datetime) and (run := seen.get(at.date())):
+            began = profiles[run["run_id"]].get("started_at", str(date.min))
+            due |= {at.date()} if began <= str(action["at"]) else set()
+    rules = rules_of(place.boards, place.settings)[board.name]
+    due |= {day for day, found in seen.items() if profiles[found["run_id"]].get("rules", {}).get(board.name) != rules}
+    return list(ranges(due))
+
+
+def lookback_count(place: Place, read: tuple[Table, int], day: date) -> int:
+    """Events in the look-back slice at the end of the day."""
+    table, version = read
+    return lookback_rows(place.store, version, day, day, place.settings.night.dedup_lookback, table).get(day, 0)
+
+
+def largest_offsets(store: Store, table: Table, version: int, period: Period) -> Mapping[str, int]:
+    """`source[partition]` -> largest offset of the period's events, and of the day before, which takes copies away."""
+    files = store.files(table, version, day_before(period.days[0]), period.days[1]) if version >= 0 else []
+    names = ["source", "partition", "offset"]
+    if not files:
+        return {}
+    read = ds.dataset(files, schema=pa.schema([table.schema.field(name) for name in names]), format="parquet")
+    found: dict[str, int] = {}
+    for batch in read.to_batches(columns=names):
+        groups = pa.Table.from_batches([batch]).group_by(names[:2]).aggregate([("offset", "max")])
+        for row in groups.to_pylist():
+            key = f"{row['source']}[{row['partition']}]"
+            found[key] = max(found.get(key, -1), row["offset_max"])
+    return dict(sorted(found.items()))

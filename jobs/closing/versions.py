@@ -1,0 +1,233 @@
+"""Versions of closed periods: how one is committed step by step, finished after a crash, read and published.
+
+Reads   board_closes, season_ranks, season_prizes  newest
+Writes  season_ranks, season_prizes, amended_ranks  appended, each under a transaction id of (board, period, version)
+        board_closes                                the row that makes the version hold, last
+        publications, Redis                         the closed board
+Rerun   what is committed already is kept, and the rest follows from it
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from daybreak.crashpoints import crash_point
+from daybreak.errors import CheckFailedError
+from daybreak.rules.boards import Board
+from daybreak.rules.seasons import Period, PeriodKind
+from daybreak.serving.boards import Place as Placed
+from daybreak.serving.boards import content_hash as served_hash
+from jobs.boards.plan import Ranked
+from jobs.closing import season_ranks
+from jobs.publishing.boards import Content, allot_generations, meta_of
+from jobs.run.context import Place
+from jobs.run.run import Night, Pin, RunState, parameters_hash
+from lakehouse.engines.engine import StagedTable
+from lakehouse.stores.store import Store, Transaction
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import Table
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a closed period: a row of board_closes."""
+
+    board: str
+    period: str
+    version: int
+    kind: str
+    content_hash: str
+    population: int
+    lake_version: int
+    counted: Mapping[str, int]
+    accepted: tuple[str, ...]
+    policy: str
+    reason: str
+    run_id: str
+    closed_at: datetime
+    day: date
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(board, period)"""
+        return self.board, self.period
+
+    @property
+    def rules(self) -> Board:
+        """The board as it was published with version 1."""
+        known = json.loads(self.policy)
+        return Board.model_validate({name: value for name, value in known.items() if name in Board.model_fields})
+
+    @property
+    def lookback(self) -> timedelta:
+        """How far copies were looked for then."""
+        return timedelta(seconds=json.loads(self.policy)["dedup_lookback"])
+
+    @property
+    def span(self) -> Period:
+        """The period as it was then."""
+        given = json.loads(self.policy)["period"]
+        first, last = (given[name] and date.fromisoformat(given[name]) for name in ("first", "last"))
+        return Period(PeriodKind(given["kind"]), self.period, first, last, given["label"])
+
+
+def policy_of(board: Board, period: Period, lookback: timedelta) -> str:
+    """What a version was made by, as JSON; the grace has done its work by then."""
+    days = {name: day and day.isoformat() for name, day in (("first", period.first), ("last", period.last))}
+    known = board.model_dump(mode="json", exclude={"grace"})
+    known |= {"period": {"kind": period.kind.value, "label": period.label} | days}
+    return json.dumps(known | {"dedup_lookback": lookback.total_seconds()}, sort_keys=True)
+
+
+def versions(store: Store) -> list[Version]:
+    """Every version that holds, oldest first."""
+    rows = store.read(tables.BOARD_CLOSES).to_pylist()
+    found = [Version(**row | {"counted": dict(row["counted"]), "accepted": tuple(row["accepted"])}) for row in rows]
+    return sorted(found, key=lambda each: (each.board, each.period, each.version))
+
+
+def newest_versions(store: Store) -> dict[tuple[str, str], Version]:
+    """The newest version of each closed (board, period)."""
+    return {each.key: each for each in versions(store)}
+
+
+def closing_night(place: Place, run_id: str, period: Period, lake_version: int) -> Night:
+    """A run about one period, at one version of its events. It stages; its commits are `append`s of versions."""
+    first, last = period.days
+    pin = Pin(
+        run_id=run_id,
+        kind="boards",
+        first=first,
+        last=last,
+        lake_version=lake_version,
+        read_version=lake_version,
+        attempt=1,
+        days=[],
+    )
+    state = RunState(pin=pin, started_at=place.clock(), parameters_hash=parameters_hash(place.settings))
+    night = place.night(state)
+    night.save()
+    return night
+
+
+def refuse(night: Night, draft: Version, failures: list[str]) -> None:
+    """Passes when the second bookkeeper found nothing.
+
+    Raises:
+        CheckFailedError: naming the first differences; the staging is kept for a look.
+    """
+    if failures:
+        raise CheckFailedError(
+            f"version {draft.version} of {draft.board} {draft.period} is not committed: {'; '.join(failures[:5])}. "
+            f"Staging is kept in {night.folder}"
+        )
+
+
+def fence(table: Table, board: str, period: str) -> str:
+    """The transaction id that gives each version of a period to `table` once."""
+    return f"{table.name}/{board}/{period}"
+
+
+def events_id(board: str, period: str, version: int) -> str:
+    """The transaction id whose version tells which events a version of `season_ranks` was ranked from."""
+    return f"events/{board}/{period}/{version}"
+
+
+def ranked_version(store: Store, board: str, period: str) -> int:
+    """The newest version whose ranks are committed, whether it holds yet or not; 0 before the first."""
+    return store.transaction_version(tables.SEASON_RANKS, fence(tables.SEASON_RANKS, board, period)) or 0
+
+
+def append_ranks(store: Store, staged: StagedTable, draft: Version) -> None:
+    """Commit the ranks of a version. From here on the version is what these rows say.
+
+    Raises:
+        FenceRefusedError: another run has committed this version.
+    """
+    ids = {
+        fence(tables.SEASON_RANKS, *draft.key): draft.version,
+        events_id(*draft.key, draft.version): draft.lake_version,
+    }
+    store.append(tables.SEASON_RANKS, staged.reader(), Transaction(ids, draft.run_id))
+    crash_point("close.ranks")
+
+
+def events_version(store: Store, board: str, period: str, version: int) -> int:
+    """The version of the events that committed ranks were made from."""
+    found = store.transaction_version(tables.SEASON_RANKS, events_id(board, period, version))
+    return -1 if found is None else found
+
+
+def final(store: Store, key: tuple[str, str], day: date, version: int) -> pa.Table:
+    """The committed ranks of a version, by position."""
+    chosen = (pc.field("day") == pa.scalar(day, pa.date32())) & (pc.field("version") == version)
+    chosen = chosen & (pc.field("board") == key[0]) & (pc.field("period") == key[1])
+    return season_ranks.standings(store.dataset(tables.SEASON_RANKS), chosen)
+
+
+def finish(place: Place, draft: Version, before: Version | None = None) -> Version:
+    """Make the version whose ranks are committed hold, and publish it: prizes, changes, the row, Redis."""
+    store = place.store
+    ranks = final(store, draft.key, draft.day, draft.version)
+    prizes = season_ranks.season_prizes(ranks, draft.rules)
+    append_once(store, tables.SEASON_PRIZES, draft, prizes)
+    if before:
+        old = final(store, before.key, before.day, before.version)
+        changed = season_ranks.changes(old, season_ranks.season_prizes(old, draft.rules), ranks, prizes)
+        append_once(store, tables.AMENDED_RANKS, draft, changed)
+    crash_point("close.prizes")
+    made = replace(draft, content_hash=season_ranks.content_hash(ranks, prizes), population=ranks.num_rows)
+    row = {field.name: getattr(made, field.name) for field in tables.BOARD_CLOSES.schema}
+    row |= {"counted": list(made.counted.items()), "accepted": list(made.accepted)}
+    append_once(store, tables.BOARD_CLOSES, made, pa.Table.from_pylist([row], schema=tables.BOARD_CLOSES.schema))
+    crash_point("close.row")
+    publish(place, made, ranks)
+    return made
+
+
+def append_once(store: Store, table: Table, draft: Version, rows: pa.Table) -> None:
+    """The version's rows, unless they are there."""
+    app_id = fence(table, *draft.key)
+    if (store.transaction_version(table, app_id) or 0) >= draft.version:
+        return
+    for name in ("day", "board", "period", "version"):
+        if name not in rows.column_names:
+            value = pa.scalar(getattr(draft, name), table.schema.field(name).type)
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+    store.append(table, rows.select(table.schema.names), Transaction({app_id: draft.version}, draft.run_id))
+
+
+def publish(place: Place, made: Version, ranks: pa.Table | None = None) -> None:
+    """Serve the version, unless it is what Redis serves.
+
+    Raises:
+        FenceRefusedError: Redis holds a higher version.
+    """
+    ranks = final(place.store, made.key, made.day, made.version) if ranks is None else ranks
+    board = made.rules
+    first = ranks.slice(0, board.depth).drop_columns(["population", "percentile"]).to_pylist()
+    counts = ranks.group_by("points").aggregate([("points", "count")])
+    histogram = list(zip(counts["points"].to_pylist(), counts["points_count"].to_pylist(), strict=True))
+    places = [Placed(**row) for row in first]
+    content = Content(Ranked(board, made.span, made.day), places, histogram, served_hash(places, histogram))
+    served = place.board_lists.meta(*made.key)
+    if served and (served.version, served.content_hash) == (made.version, content.content_hash):
+        return
+    pin = Pin(
+        run_id=made.run_id,
+        kind="boards",
+        first=made.day,
+        last=made.day,
+        lake_version=made.lake_version,
+        read_version=made.lake_version,
+        attempt=1,
+        days=[],
+    )
+    generations = allot_generations(place.store, pin, [content], place.clock())
+    meta = replace(meta_of(content, pin, generations[made.key]), state="closed", version=made.version)
+    place.board_lists.publish(*made.key, places, histogram, meta)
+    crash_point("close.published")

@@ -1,0 +1,1 @@
+"""From the lake to Redis: generations, lists of items, boards."""

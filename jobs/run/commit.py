@@ -1,0 +1,191 @@
+"""Commits what a run staged and writes the manifest, the switch that analysts' views follow.
+
+Reads   staging of the run
+Writes  hourly_counts, daily_counts, top_lists  one fenced commit each
+        runs                                    the manifest, last
+Rerun   the same rows again under a newer attempt
+"""
+
+import pyarrow as pa
+
+from daybreak.crashpoints import crash_point
+from daybreak.errors import CheckFailedError, FenceRefusedError
+from daybreak.log import log
+from daybreak.settings import Settings
+from jobs.run.context import Place
+from jobs.run.run import Night, RunState, code_version, saved_runs
+from lakehouse.engines.engine import StagedTable
+from lakehouse.stores.store import Transaction
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import Table
+
+
+def commit(night: Night) -> None:
+    """Replace the run's days in every derived table, then write the manifest.
+
+    Raises:
+        FenceRefusedError: a newer run has committed one of the days, or another was never finished.
+        CheckFailedError: the staging is not what was checked.
+    """
+    refuse_foreign_commits(night)
+    night.state.step = "committing"
+    night.save()
+    crash_point("night.committing")
+    commit_tables(night)
+    refuse_foreign_commits(night)
+    finish(night)
+
+
+def commit_tables(night: Night) -> None:
+    """Replace the run's days in every derived table, where this run has not yet done so."""
+    for table in night.tables:
+        if not holds_our_commit(night, table):
+            span = night.span(table)
+            night.store.replace(table, *span, staged_rows(night, table), night.pin.transaction(table, span))
+        crash_point(f"night.committed.{table.name}")
+
+
+def finish(night: Night) -> None:
+    """Write the manifest of a run whose tables are all committed."""
+    write_manifest(night)
+    crash_point(f"{'night' if night.pin.kind == 'items' else 'boards'}.manifest")
+    night.state.step = "committed"
+    night.save()
+
+
+def holds_our_commit(night: Night, table: Table) -> bool:
+    """Whether this very run has already replaced its days in `table` and nothing newer has.
+
+    A claim fences the days off and changes no row, so it is no such commit: the replace takes it up.
+    """
+    due = night.pin.transaction(table, night.span(table)).versions
+    return night.store.transaction_versions(table, due) == due and any(
+        commit.run_id == night.pin.run_id for commit in night.store.commits_after(table, -1)
+    )
+
+
+def staged_rows(night: Night, table: Table) -> StagedTable:
+    """What the run staged; the store checks that it has the registry's schema and the run's days.
+
+    Raises:
+        CheckFailedError: the staging is not what was checked.
+    """
+    files = night.staged_files(table)
+    rows = night.staged_row_count(table)
+    if rows != night.state.staged_rows.get(table.name):
+        raise CheckFailedError(
+            f"staging of {table.name} in {night.folder} is not what was checked; run the night again"
+        )
+    return StagedTable(table, night.folder / table.name, rows, tuple(files))
+
+
+def write_manifest(night: Night) -> None:
+    """Append the run to `runs`, unless it is there already."""
+    pin, state = night.pin, night.state
+    app_id = f"runs/{pin.run_id}"
+    if night.store.transaction_version(tables.RUNS, app_id) is not None:
+        return
+    row = {
+        "run_id": pin.run_id,
+        "kind": pin.kind,
+        "first_day": pin.first,
+        "last_day": pin.last,
+        "lake_version": pin.lake_version,
+        "attempt": pin.attempt,
+        "table_versions": list(manifest_versions(night).items()),
+        "days": [
+            day.model_dump()
+            | {
+                "distinct": state.distinct.get(day.day, 0),
+                "duplicate": day.rows - state.distinct.get(day.day, 0),
+            }
+            for day in pin.days
+        ],
+        "profile": state.profile,
+        "checks": state.checks,
+        "code_version": code_version(),
+        "parameters_hash": state.parameters_hash,
+        "outcome": "committed",
+        "committed_at": night.clock(),
+    }
+    rows = pa.Table.from_pylist([row], schema=tables.RUNS.schema)
+    night.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
+
+
+def manifest_versions(night: Night) -> dict[str, int]:
+    """The manifest after this run: its tables as they are now, everything else as the manifest before had it."""
+    pin = night.pin
+    events = tables.ITEM_EVENTS if pin.kind == "items" else tables.SCORE_EVENTS
+    read = {events.name: pin.read_version} if pin.read_version >= 0 else {}
+    return newest_manifest_versions(night) | {table.name: night.store.version(table) for table in night.tables} | read
+
+
+def refuse_foreign_commits(night: Night) -> None:
+    """Keep a half-committed night of somebody else out of the manifest.
+
+    Raises:
+        FenceRefusedError: another run has committed since the last manifest and is not finished.
+    """
+    known = {row["run_id"] for row in night.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
+    versions = newest_manifest_versions(night)
+    for table in night.tables:
+        ours = night.span(table)
+        for found in night.store.commits_after(table, versions.get(table.name, -1)):
+            if found.run_id is None or found.run_id in known or found.run_id == night.pin.run_id:
+                continue
+            if found.days and ours[0] <= found.days[0] and found.days[1] <= ours[1]:
+                continue  # ours replaces them
+            first, last = found.days or ("unknown days", "unknown days")
+            raise FenceRefusedError(
+                f"run {found.run_id} has committed {table.name} of {first} to {last} and was never finished; "
+                f"correct those days first: daybreak nightly --from {first} --to {last}"
+            )
+
+
+def newest_manifest_versions(night: Night) -> dict[str, int]:
+    """Table versions of the newest manifest; empty when there is none."""
+    runs = night.store.read(tables.RUNS)
+    if not runs.num_rows:
+        return {}
+    newest = max(runs.to_pylist(), key=lambda row: (row["committed_at"], row["run_id"]))
+    return dict(newest["table_versions"])
+
+
+def unfinished(settings: Settings, but: str | None) -> list[RunState]:
+    """Runs that died between their first commit and their manifest, oldest first; `but` is left out."""
+    return [state for state in saved_runs(settings) if state.step == "committing" and state.pin.run_id != but]
+
+
+def finish_others(place: Place, but: str | None = None) -> list[str]:
+    """Roll dead runs forward from their checked staging, all of them save the run `but`, and say so.
+
+    One that a newer run has overtaken, or whose staging has changed, is abandoned; if it left a table half
+    committed, `refuse_foreign_commits` names its days.
+
+    Returns the run ids that were finished.
+    """
+    whole = []
+    for state in unfinished(place.settings, but):
+        other = place.night(state)
+        try:
+            commit_tables(other)
+            whole.append(other)
+        except (FenceRefusedError, CheckFailedError) as error:
+            state.step = "abandoned"
+            other.save()
+            log.warning(f"gave up a run that had died while it committed: {error}", **named(state))
+    for other in whole:  # only now: a manifest must not name another's half-committed tables
+        finish(other)
+        log.info("finished a run that had died while it committed", **named(other.state))
+    return [other.pin.run_id for other in whole]
+
+
+def named(state: RunState) -> dict[str, str]:
+    """What names a run in a line of the log."""
+    return {"run_id": state.pin.run_id, "days": days_of(state)}
+
+
+def days_of(state: RunState) -> str:
+    """The run's days, for messages."""
+    first, last = state.pin.first, state.pin.last
+    return str(first) if first == last else f"{first} to {last}"

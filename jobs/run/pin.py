@@ -1,0 +1,197 @@
+"""Fixes a run to one version of the events, and says what each day looks like there.
+
+Reads   item_events, progress  newest versions; the log, and one column of the look-back slices
+Stages  nothing; the pin is kept in the run's state
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from daybreak.clock import Clock
+from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncompleteError
+from daybreak.settings import Settings
+from daybreak.windows import EPOCH, day_bounds, days_between
+from jobs.run.run import ATTEMPT_BITS, ONE_DAY, DayPin, Pin, RunState, parameters_hash
+from lakehouse.stores.store import Store
+from lakehouse.tables import registry as tables
+from lakehouse.tables.registry import Table
+
+ROWS_MAX = 2**31 - 1
+"""Rows of a day that keep every sum of weights (each at most 2^32) inside 63 bits."""
+
+MAINTENANCE = ("OPTIMIZE", "VACUUM")
+RECENT_COMMITS = 64
+"""Looked through first: the whole history can be long."""
+
+MICROSECONDS_PER_DAY = ONE_DAY // timedelta(microseconds=1)
+
+
+def complete_through(store: Store, settings: Settings, kind: str = "items") -> Mapping[tuple[str, int], date]:
+    """The first day that is not yet complete, per (source, partition) that carries events of `kind`.
+
+    A log's progress counts once it has passed the end of a day by the grace; a declared one as it stands.
+    """
+    first_open: dict[tuple[str, int], date] = {}
+    for row in store.read(tables.PROGRESS).to_pylist():
+        if not row["source"].endswith(f"/{kind}"):
+            continue
+        grace = timedelta(0) if row["basis"] == "declared" else settings.night.complete_grace
+        reached = row["complete_through"] - grace
+        key = (row["source"], row["partition"])
+        first_open[key] = max(first_open.get(key, date.min), reached.date())
+    return first_open
+
+
+def is_complete(first_open: Mapping[tuple[str, int], date], day: date) -> bool:
+    """Whether every partition has passed the end of `day`; false when nothing has said anything yet."""
+    return bool(first_open) and all(open_day > day for open_day in first_open.values())
+
+
+def require_complete(store: Store, settings: Settings, first: date, last: date, kind: str = "items") -> None:
+    """Passes when all days are complete in the events of `kind`.
+
+    Raises:
+        InputIncompleteError: naming the first open day and the partition that holds it up.
+    """
+    first_open = complete_through(store, settings, kind)
+    for day in days_between(first, last):
+        if not is_complete(first_open, day):
+            behind = [f"{source}[{partition}]" for (source, partition), d in first_open.items() if d <= day]
+            raise InputIncompleteError(
+                f"{day} is not complete: {'waiting for ' + ', '.join(behind) if behind else 'no source has said so'}; "
+                f"ingest the rest with --complete-through {day}, or count what is there with --allow-incomplete"
+            )
+
+
+def lookback_rows(
+    store: Store, version: int, first: date, last: date, lookback: timedelta, events: Table = tables.ITEM_EVENTS
+) -> dict[date, int]:
+    """Rows in the look-back slice at the end of each day from `first` to `last`."""
+    files = store.files(events, version, first, last)
+    counts: dict[date, int] = {}
+    if not files:
+        return counts
+    threshold = MICROSECONDS_PER_DAY - lookback // timedelta(microseconds=1)
+    occurred = pa.schema([tables.ITEM_EVENTS.schema.field("occurred_at")])
+    for batch in ds.dataset(files, schema=occurred, format="parquet").to_batches(columns=["occurred_at"]):
+        days, rest = np.divmod(batch.column(0).cast(pa.int64()).to_numpy(), MICROSECONDS_PER_DAY)
+        for number, count in zip(*np.unique(days[rest >= threshold], return_counts=True), strict=True):
+            day = (EPOCH + int(number) * ONE_DAY).date()
+            counts[day] = counts.get(day, 0) + int(count)
+    return counts
+
+
+def content_version(store: Store, version: int, events: Table = tables.ITEM_EVENTS) -> int:
+    """The newest version of the events up to `version` that changed rows; compaction and vacuum change none.
+
+    A night after an optimize is thereby about the same events as the night before it.
+    """
+    for reach in (RECENT_COMMITS, version + 1):
+        for commit in reversed(store.commits_after(events, version - reach)):
+            if commit.version <= version and not commit.operation.startswith(MAINTENANCE):
+                return commit.version
+    return version
+
+
+def next_attempt(store: Store, lake_version: int, days: tuple[date, date], fenced: Table = tables.HOURLY_COUNTS) -> int:
+    """The attempt number above every earlier run's of these days at this version of the events.
+
+    Raises:
+        FenceRefusedError: a run on a newer version has already committed one of the days.
+    """
+    attempt = 0
+    app_ids = {f"{fenced.name}/{day}": day for day in days_between(*days)}
+    for app_id, last in store.transaction_versions(fenced, app_ids).items():
+        day = app_ids[app_id]
+        if last >> ATTEMPT_BITS > lake_version:
+            raise FenceRefusedError(
+                f"{day} was already corrected from events at version {last >> ATTEMPT_BITS}, above {lake_version}; "
+                "this run is given up, the newer result stays"
+            )
+        if last >> ATTEMPT_BITS == lake_version:
+            attempt = max(attempt, last & ((1 << ATTEMPT_BITS) - 1))
+    return attempt + 1
+
+
+def pin(
+    store: Store,
+    settings: Settings,
+    clock: Clock,
+    run_id: str,
+    first: date,
+    last: date,
+    allow_incomplete: bool,
+) -> RunState:
+    """A new run, fixed to the newest version of the events.
+
+    Raises:
+        InputIncompleteError: a day is not complete and that was not allowed.
+        CheckFailedError: a day too large to be summed exactly.
+    """
+    if not allow_incomplete:
+        require_complete(store, settings, first, last)
+    version = store.version(tables.ITEM_EVENTS)
+    if version < 0:
+        raise InputIncompleteError(f"no item_events at {settings.lake_root}; take events in with: daybreak ingest FILE")
+    named = content_version(store, version)
+    days = day_pins(store, settings, [(tables.ITEM_EVENTS, version)], first, last, ["items"])
+    return RunState(
+        pin=Pin(
+            run_id=run_id,
+            first=first,
+            last=last,
+            lake_version=named,
+            read_version=version,
+            attempt=next_attempt(store, named, (first, last)),
+            days=days,
+        ),
+        started_at=clock(),
+        parameters_hash=parameters_hash(settings),
+    )
+
+
+def day_pins(
+    store: Store,
+    settings: Settings,
+    versions: Sequence[tuple[Table, int]],
+    first: date,
+    last: date,
+    kinds: Sequence[str],
+) -> list[DayPin]:
+    """What each day looks like in the events at these versions; several tables are added up.
+
+    A day is complete when it is in the events of all `kinds`.
+
+    Raises:
+        CheckFailedError: a day too large to be summed exactly.
+    """
+    before = first - ONE_DAY if first > date.min else first
+    rows: Counter[date] = Counter()
+    slices: Counter[date] = Counter()
+    for events, version in versions:
+        rows.update(store.row_counts(events, version, before, last))
+        slices.update(lookback_rows(store, version, before, last, settings.night.dedup_lookback, events))
+    first_open = [complete_through(store, settings, kind) for kind in kinds]
+    days = [
+        DayPin(
+            day=day,
+            rows=rows[day],
+            lookback_rows=slices[day_before(day)],
+            previous_rows=rows[day_before(day)],
+            is_complete=all(is_complete(each, day) for each in first_open),
+        )
+        for day in days_between(first, last)
+    ]
+    if largest := [day for day in days if day.rows > ROWS_MAX]:
+        raise CheckFailedError(f"{largest[0].day} has {largest[0].rows} rows, above {ROWS_MAX}; split it by source")
+    return days
+
+
+def day_before(day: date) -> date:
+    """The day before, or `day` itself on the calendar's first."""
+    return day - ONE_DAY if day_bounds(day)[0] > day_bounds(date.min)[0] else day

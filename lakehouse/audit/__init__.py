@@ -1,0 +1,1 @@
+"""The second bookkeepers: DuckDB's recounts, and checks of profiles."""

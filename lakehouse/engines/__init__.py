@@ -1,0 +1,1 @@
+"""What computes: the contract, Sail, Spark, a remote Spark, and what they need to run."""

@@ -1,0 +1,1 @@
+"""What analysts read: DuckDB's views of the lake, and its macros."""

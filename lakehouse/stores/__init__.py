@@ -1,0 +1,1 @@
+"""How tables are written and read: the contract, delta-rs, delta-spark, and the fences."""

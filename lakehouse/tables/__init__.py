@@ -1,0 +1,1 @@
+"""Every table of the lake as data; `registry` names them all."""

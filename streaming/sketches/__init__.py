@@ -1,0 +1,1 @@
+"""Count-Min sketches, their candidates, and the compiled loops below both."""

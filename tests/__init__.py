@@ -1,0 +1,1 @@
+"""All tests; what several of them share lies beside this file."""
