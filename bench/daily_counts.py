@@ -16,7 +16,7 @@ from daybreak.settings import Settings
 from daybreak.windows import day_bounds, to_micros
 from jobs.items import daily_counts, hourly_counts
 from jobs.run.pin import pin
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.opening import open_engine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.tables import registry as tables
@@ -67,30 +67,30 @@ WHY_LONGER = (
 )
 
 
-def started(home: Path) -> Night:
+def started(home: Path) -> Run:
     """A night over the large day of the lake in `home`, its engine not yet at work."""
     conf = Settings(home=home)
     store = DeltaRsStore(conf.lake_root)
-    return Night(
+    return Run(
         conf, store, clock.now, pin(store, conf, clock.now, "bench", DAY, DAY, allow_incomplete=True), open_engine(conf)
     )
 
 
-def pin_day(night: Night) -> None:
+def pin_day(run: Run) -> None:
     """Pin the day anew."""
-    night.state = pin(night.store, night.settings, night.clock, "bench", DAY, DAY, allow_incomplete=True)
+    run.state = pin(run.store, run.settings, run.clock, "bench", DAY, DAY, allow_incomplete=True)
 
 
-def count_day(night: Night) -> None:
+def count_day(run: Run) -> None:
     """Pin the day anew, then stage its hours and the day."""
-    pin_day(night)
-    hourly_counts.run(night)
-    daily_counts.run(night)
+    pin_day(run)
+    hourly_counts.stage(run)
+    daily_counts.stage(run)
 
 
-def event_files(night: Night) -> list[str]:
+def event_files(run: Run) -> list[str]:
     """The files that the jobs read."""
-    return night.store.files(tables.ITEM_EVENTS, night.pin.lake_version, DAY - (DAY.resolution), DAY)
+    return run.store.files(tables.ITEM_EVENTS, run.pin.lake_version, DAY - (DAY.resolution), DAY)
 
 
 def duckdb_on(files: list[str]) -> duckdb.DuckDBPyConnection:
@@ -116,9 +116,9 @@ def alike(duck: duckdb.DuckDBPyConnection, folder: Path) -> None:
     duck.sql(DAILY).write_parquet(str(folder / "daily.parquet"))
 
 
-def require_equal(night: Night, folder: Path) -> None:
+def require_equal(run: Run, folder: Path) -> None:
     """Passes when both counted the same."""
-    ours = duckdb.read_parquet(night.staged_files(tables.DAILY_COUNTS)).select("item_id, count, event_count")
+    ours = duckdb.read_parquet(run.staged_files(tables.DAILY_COUNTS)).select("item_id, count, event_count")
     for file in ("plain.parquet", "daily.parquet"):
         theirs = duckdb.read_parquet(str(folder / file)).select("item_id, count::bigint as count, event_count::bigint")
         for one, other in ((ours, theirs), (theirs, ours)):
@@ -127,22 +127,22 @@ def require_equal(night: Night, folder: Path) -> None:
 
 def against_duckdb(folder: Path) -> list[Result]:
     """The jobs against DuckDB, both started before."""
-    night = started(few_days(folder))
+    run = started(few_days(folder))
     try:
-        duck = duckdb_on(event_files(night))
-        count_day(night)
+        duck = duckdb_on(event_files(run))
+        count_day(run)
         seconds = interleaved(
             {
-                "jobs": partial(count_day, night),
-                "hours": partial(hourly_counts.run, night),
+                "jobs": partial(count_day, run),
+                "hours": partial(hourly_counts.stage, run),
                 "plain": partial(plain, duck, folder),
                 "alike": partial(alike, duck, folder),
             },
             rounds=ROUNDS,
         )
-        require_equal(night, folder)
+        require_equal(run, folder)
     finally:
-        night.engine.stop()
+        run.engine.stop()
     ours, least, same = seconds["jobs"], seconds["plain"], seconds["alike"]
     return [
         Result(
@@ -160,13 +160,13 @@ def against_duckdb(folder: Path) -> list[Result]:
     ]
 
 
-def data_read(night: Night) -> tuple[set[str], int, int]:
+def data_read(run: Run) -> tuple[set[str], int, int]:
     """(data files opened, their bytes, bytes that Sail's process read) by counting the day once."""
-    root = night.store.path(tables.ITEM_EVENTS)
-    before = bytes_read(night.engine.pid)
+    root = run.store.path(tables.ITEM_EVENTS)
+    before = bytes_read(run.engine.pid)
     with opened_files(root) as opened:
-        count_day(night)
-    return opened, sum((root / file).stat().st_size for file in opened), bytes_read(night.engine.pid) - before
+        count_day(run)
+    return opened, sum((root / file).stat().st_size for file in opened), bytes_read(run.engine.pid) - before
 
 
 def bytes_read(pid: int) -> int:
@@ -179,12 +179,12 @@ def long_against_short(folder: Path) -> list[Result]:
     """The day in a lake of 64 days against one of 8: what is opened, and the time."""
     short, long = started(few_days(folder)), started(many_days(folder))
     try:
-        for night in (short, long):
-            count_day(night)
+        for run in (short, long):
+            count_day(run)
         tasks = {
-            f"{name} {task.__name__}": partial(task, night)
+            f"{name} {task.__name__}": partial(task, run)
             for task in (count_day, pin_day)
-            for name, night in (("short", short), ("long", long))
+            for name, run in (("short", short), ("long", long))
         }
         seconds = interleaved(tasks, rounds=ROUNDS)
         (few, few_bytes, few_read), (many, many_bytes, many_read) = data_read(short), data_read(long)

@@ -30,7 +30,7 @@ from daybreak.windows import day_bounds, days_between, to_micros
 from jobs.items import daily_counts, hourly_counts, top_lists
 from jobs.items.check import recount_differences
 from jobs.run.pin import pin
-from jobs.run.run import Night, load_state
+from jobs.run.run import Run, load_state
 from lakehouse.opening import open_engine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.tables import registry as tables
@@ -66,7 +66,7 @@ days, and the look-back slice before each) and unites them; exchanges every even
 log), reading and writing 1.4 GB of shuffle took 23.5, the sort with the window and the partial sum 57.6 (3.5 GB of
 sorted rows spilled), the exchange of 7.8 M partial sums with the final sum and the write 8.3. So two thirds are the
 exact choice of the first copy, which the plain query beside it does not make: it keeps any. No step runs in a single
-task: the window's parts are sixteenths of days. Above `night.bucket_rows` events only those are sorted whose id's hash
+task: the window's parts are sixteenths of days. Above `night.part_rows` events only those are sorted whose id's hash
 occurs twice, which is why a day of 100 M costs less per event than a season of 20 M on either engine.
 """
 
@@ -113,7 +113,7 @@ def batches_of(made: list[pa.Table]) -> Iterator[pa.RecordBatch]:
         yield from table.to_batches()
 
 
-def night_of(home: Path, key: str, engine: str) -> Night:
+def night_of(home: Path, key: str, engine: str) -> Run:
     """A night over the range: the one that staged before, or else a new one."""
     conf = load({"DAYBREAK_HOME": str(home), "DAYBREAK_ENGINE": engine})
     store, run_id, last = DeltaRsStore(conf.lake_root), f"bench-{engine}", RANGES[key].last
@@ -121,32 +121,32 @@ def night_of(home: Path, key: str, engine: str) -> Night:
         state = load_state(conf, run_id)
     else:
         state = pin(store, conf, clock.now, run_id, FIRST, last, allow_incomplete=True)
-    return Night(conf, store, clock.now, state, open_engine(conf))
+    return Run(conf, store, clock.now, state, open_engine(conf))
 
 
 def run_jobs(home: Path, key: str, engine: str) -> dict[str, float]:
     """Seconds of each job; the engine's start is a step of its own."""
-    night = night_of(home, key, engine)
-    night.save()
+    run = night_of(home, key, engine)
+    run.save()
     try:
         return timed(
             {
-                "start": lambda: night.engine.spark,
-                "hours": lambda: hourly_counts.run(night),
-                "days": lambda: daily_counts.run(night),
-                "lists": lambda: top_lists.run(night),
+                "start": lambda: run.engine.spark,
+                "hours": lambda: hourly_counts.stage(run),
+                "days": lambda: daily_counts.stage(run),
+                "lists": lambda: top_lists.stage(run),
             }
         )
     finally:
-        night.engine.stop()
+        run.engine.stop()
 
 
 def run_recount(home: Path, key: str, engine: str) -> dict[str, float]:
     """Seconds of DuckDB's recount of what the engine staged; it must find no difference."""
-    night = night_of(home, key, engine)
+    run = night_of(home, key, engine)
 
     def recount() -> None:
-        found = recount_differences(night)
+        found = recount_differences(run)
         assert not found, found
 
     return timed({"recount": recount})
@@ -154,19 +154,19 @@ def run_recount(home: Path, key: str, engine: str) -> dict[str, float]:
 
 def run_plain(home: Path, key: str, engine: str) -> dict[str, float]:
     """Seconds of DuckDB's distinct, group-by and write; its counts must be those that the engine staged."""
-    night = night_of(home, key, engine)
+    run = night_of(home, key, engine)
     duck = duckdb.connect(":memory:", config={"preserve_insertion_order": False})
     duck.execute("set timezone = 'UTC'")
     duck.execute("set temp_directory = $1", [str(home / "spill")])
-    files = night.store.files(tables.ITEM_EVENTS, night.pin.read_version, night.pin.first, night.pin.last)
+    files = run.store.files(tables.ITEM_EVENTS, run.pin.read_version, run.pin.first, run.pin.last)
     duck.read_parquet(files, hive_partitioning=False).create_view("event_rows")
-    start, end = day_bounds(night.pin.first)[0], day_bounds(night.pin.last)[1]
+    start, end = day_bounds(run.pin.first)[0], day_bounds(run.pin.last)[1]
     for name, instant in (("start_us", start), ("end_us", end)):
         duck.execute(f"set variable {name} = {to_micros(instant)}")
     out = home / "plain.parquet"
     steps = timed({"plain": lambda: duck.sql(PLAIN).write_parquet(str(out))})
     columns = "day, item_id, count::bigint as count, event_count::bigint as event_count"
-    ours = duckdb.read_parquet(night.staged_files(tables.DAILY_COUNTS)).select(columns)
+    ours = duckdb.read_parquet(run.staged_files(tables.DAILY_COUNTS)).select(columns)
     theirs = duckdb.read_parquet(str(out)).select(columns)
     assert not ours.except_(theirs).limit(1).fetchall()
     assert not theirs.except_(ours).limit(1).fetchall()

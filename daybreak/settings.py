@@ -115,8 +115,8 @@ class Night(_Model):
     )
     report_k: int = Field(20, gt=0, description="K of the report's recall and precision.")
     memory_pool: int = Field(6 * 2**30, description="Bytes of Sail's memory pool; it spills beyond.")
-    bucket_rows: int = Field(
-        25_000_000, gt=0, description="Above this many events a run counts bucket by bucket of about that size."
+    part_rows: int = Field(
+        25_000_000, gt=0, description="Above this many events a run counts part by part of about that size."
     )
 
 

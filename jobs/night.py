@@ -18,9 +18,9 @@ from jobs.closing import exceptions
 from jobs.items import capture, check, corrections, daily_counts, hourly_counts, report, top_lists
 from jobs.publishing import items as publish
 from jobs.run import commit, optimize
-from jobs.run.context import Place
+from jobs.run.context import Context
 from jobs.run.pin import pin, require_complete
-from jobs.run.run import Night, load_state
+from jobs.run.run import Run, load_state
 from lakehouse.tables import registry as tables
 
 STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
@@ -48,11 +48,11 @@ class Summary:
         return asdict(self) | {"first": str(self.first), "last": str(self.last)}
 
 
-def steps_of(place: Place) -> list[str]:
+def steps_of(context: Context) -> list[str]:
     """The steps of a whole night, as it reports them: `complete` is a part of `pin`, and boards come last."""
     items = [step for step in STEPS if step not in ("complete", "boards")]
-    has_items = place.store.version(tables.ITEM_EVENTS) >= 0 or not place.boards.boards
-    return [*(items if has_items else []), *(["boards"] if place.boards.boards else [])]
+    has_items = context.store.version(tables.ITEM_EVENTS) >= 0 or not context.boards.boards
+    return [*(items if has_items else []), *(["boards"] if context.boards.boards else [])]
 
 
 def new_run_id(first: date, last: date) -> str:
@@ -62,7 +62,7 @@ def new_run_id(first: date, last: date) -> str:
 
 
 def nightly(
-    place: Place, first: date, last: date, *, allow_incomplete: bool = False, progress: Callable[[str], None]
+    context: Context, first: date, last: date, *, allow_incomplete: bool = False, progress: Callable[[str], None]
 ) -> Summary:
     """One whole night over the days `first` to `last`, under the lease: the items, then the boards.
 
@@ -73,20 +73,20 @@ def nightly(
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
     run_id = new_run_id(first, last)
-    with place.lease(run_id) as held:
+    with context.lease(run_id) as held:
         done = Summary(run_id, first, last)
         failure: DaybreakError | None = None
-        if place.store.version(tables.ITEM_EVENTS) >= 0 or not place.boards.boards:
-            done, failure = item_night(place, run_id, first, last, allow_incomplete, held, progress)
-        if place.boards.boards:
+        if context.store.version(tables.ITEM_EVENTS) >= 0 or not context.boards.boards:
+            done, failure = item_night(context, run_id, first, last, allow_incomplete, held, progress)
+        if context.boards.boards:
             progress("boards")
             held.check()
             try:
-                boards = board_night(place, run_id, first, last, allow_incomplete=allow_incomplete)
-                exceptions.find(place.store, place.clock, first, last)
-                done = replace(done, boards=len(boards.run.ranked), board_version=boards.night.pin.lake_version)
-                optimize.compact(boards.night)
-                optimize.clear_staging(boards.night)
+                boards = board_night(context, run_id, first, last, allow_incomplete=allow_incomplete)
+                exceptions.find(context.store, context.clock, first, last)
+                done = replace(done, boards=len(boards.plan.ranked), board_version=boards.run.pin.lake_version)
+                optimize.compact(boards.run)
+                optimize.clear_staging(boards.run)
             except DaybreakError as error:
                 failure = failure or error
         if failure:
@@ -95,7 +95,7 @@ def nightly(
 
 
 def item_night(
-    place: Place,
+    context: Context,
     run_id: str,
     first: date,
     last: date,
@@ -105,10 +105,10 @@ def item_night(
 ) -> tuple[Summary, CheckFailedError | None]:
     """The steps of the items, and what kept a list from being published, if anything did."""
     progress("pin")
-    commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
-    state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-    night = place.night(state)
-    night.save()
+    commit.finish_others(context)  # before the attempt is chosen, which must be above theirs
+    state = pin(context.store, context.settings, context.clock, run_id, first, last, allow_incomplete)
+    run = context.run(state)
+    run.save()
     crash_point("night.pinned")
     outcome: dict[str, Any] = {}
     unpublished: CheckFailedError | None = None
@@ -118,7 +118,7 @@ def item_night(
         progress(step)
         held.check()
         try:
-            outcome[step] = run_loaded_step(place, night, step)
+            outcome[step] = run_loaded_step(context, run, step)
         except CheckFailedError as error:
             if step != "publish":
                 raise
@@ -141,7 +141,7 @@ def item_night(
 
 
 def run_step(
-    place: Place, step: str, run_id: str, first: date | None, last: date | None, allow_incomplete: bool
+    context: Context, step: str, run_id: str, first: date | None, last: date | None, allow_incomplete: bool
 ) -> Any:
     """One step of a run, from its saved state.
 
@@ -154,69 +154,69 @@ def run_step(
         if first is None or last is None:
             raise UsageError(f"step {step} needs its day; add --day DAY, or --from and --to")
         if step == "complete":
-            return require_complete(place.store, place.settings, first, last)
-        if place.store.transaction_version(tables.RUNS, f"runs/{run_id}") is not None:
+            return require_complete(context.store, context.settings, first, last)
+        if context.store.transaction_version(tables.RUNS, f"runs/{run_id}") is not None:
             raise UsageError(f"run {run_id!r} is committed already; correct its days anew under another --run-id")
-        with place.lease(run_id):
-            commit.finish_others(place)  # before the attempt is chosen, which must be above theirs
-            state = pin(place.store, place.settings, place.clock, run_id, first, last, allow_incomplete)
-            return place.night(state).save()
-    with place.lease(run_id):
+        with context.lease(run_id):
+            commit.finish_others(context)  # before the attempt is chosen, which must be above theirs
+            state = pin(context.store, context.settings, context.clock, run_id, first, last, allow_incomplete)
+            return context.run(state).save()
+    with context.lease(run_id):
         if step == "boards":
-            if not place.boards.boards:
+            if not context.boards.boards:
                 return None
-            days = (first, last) if first and last else run_days(place, run_id)
-            ranked = board_night(place, run_id, *days, allow_incomplete=allow_incomplete)
-            exceptions.find(place.store, place.clock, *days)
+            days = (first, last) if first and last else run_days(context, run_id)
+            ranked = board_night(context, run_id, *days, allow_incomplete=allow_incomplete)
+            exceptions.find(context.store, context.clock, *days)
             return ranked
-        return run_loaded_step(place, place.night(load_state(place.settings, run_id)), step)
+        return run_loaded_step(context, context.run(load_state(context.settings, run_id)), step)
 
 
-def run_days(place: Place, run_id: str) -> tuple[date, date]:
+def run_days(context: Context, run_id: str) -> tuple[date, date]:
     """The first and the last day of a run that was pinned."""
-    pinned = load_state(place.settings, run_id).pin
+    pinned = load_state(context.settings, run_id).pin
     return pinned.first, pinned.last
 
 
-def run_loaded_step(place: Place, night: Night, step: str) -> Any:
+def run_loaded_step(context: Context, run: Run, step: str) -> Any:
     """One step after `pin`; each refuses a run that has not come that far."""
-    require_step(night, step)
+    require_step(run, step)
     match step:
         case "derive":
-            return derive(night)
+            return derive(run)
         case "check":
-            return check.check(night)
+            return check.check(run)
         case "commit":
-            commit.finish_others(place, but=night.pin.run_id)
-            return commit.commit(night)
+            commit.finish_others(context, but=run.pin.run_id)
+            return commit.commit(run)
         case "capture":
-            return capture.capture(night, place.lists)
+            return capture.capture(run, context.lists)
         case "publish":
-            return publish.publish(night, place.lists)
+            return publish.publish(run, context.lists)
         case "report":
-            rows = corrections.correct(night)
-            for day in night.pin.days:
+            rows = corrections.correct(run)
+            for day in run.pin.days:
                 if any(row["day"] == day.day for row in rows):
-                    report.report(place.store, place.settings, day.day)
+                    report.report(context.store, context.settings, day.day)
             return len(rows)
         case _:
-            return optimize.optimize(night)
+            return optimize.optimize(run)
 
 
-def derive(night: Night) -> None:
+def derive(run: Run) -> None:
     """Stage every table of the run, from one deduplication."""
     from lakehouse.audit import checks
 
     checks.start_import()
     for job in (hourly_counts, daily_counts, top_lists):
-        with night.engine.failing_as(f"the derivation in {job.__name__}"):
-            job.run(night)
-    night.state.step = "derived"
-    night.save()
+        with run.engine.failing_as(f"the derivation in {job.__name__}"):
+            job.stage(run)
+    run.state.step = "derived"
+    run.save()
     crash_point("night.derived")
 
 
-def require_step(night: Night, step: str) -> None:
+def require_step(run: Run, step: str) -> None:
     """Passes when the run has done what `step` builds on.
 
     Raises:
@@ -224,8 +224,8 @@ def require_step(night: Night, step: str) -> None:
     """
     needed = {"derive": 0, "check": 1, "commit": 2}.get(step, 4)
     order = ("pinned", "derived", "checked", "committing", "committed", "done")
-    reached = order.index(night.state.step) if night.state.step in order else -1
+    reached = order.index(run.state.step) if run.state.step in order else -1
     if reached < needed:
         raise UsageError(
-            f"run {night.pin.run_id} is {night.state.step}; {step} needs it {order[needed]}: run the step before it"
+            f"run {run.pin.run_id} is {run.state.step}; {step} needs it {order[needed]}: run the step before it"
         )

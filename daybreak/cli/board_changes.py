@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jobs.closing.bans import Reached
     from jobs.closing.versions import Version
-    from jobs.run.context import Place
+    from jobs.run.context import Context
 
 ClosedPeriod = Annotated[str, typer.Argument(metavar="PERIOD", help="A day, week, year or season.")]
 EventId = Annotated[str, typer.Argument(metavar="EVENT", help="The event's id.")]
@@ -42,18 +42,18 @@ def close(
     from jobs.closing.close import close as close_period
     from jobs.closing.close import due, preview
 
-    with opened() as place:
+    with opened() as context:
         if is_due and board is None:
-            chosen = due(place)
+            chosen = due(context)
             say(f"{len(chosen)} seasons are over and not closed")
         elif board and period and not is_due:
             chosen = [(board, period)]
         else:
             raise UsageError("name a board and a period, or say --due; --due goes alone")
         if dry_run:
-            show_previews(place, [preview(place, *each) for each in chosen], format_)
+            show_previews(context, [preview(context, *each) for each in chosen], format_)
         else:
-            show_versions((close_period(place, *each) for each in chosen), format_)
+            show_versions((close_period(context, *each) for each in chosen), format_)
 
 
 @app.command(epilog="Example: daybreak board exceptions goals")
@@ -64,8 +64,8 @@ def exceptions(
     """List events that arrived after their period was closed, and what was decided about each."""
     from jobs.closing.exceptions import exceptions as late_events
 
-    with opened() as place:
-        rows = [row | shown_points(place, row, "points") for row in late_events(place, board)]
+    with opened() as context:
+        rows = [row | shown_points(context, row, "points") for row in late_events(context, board)]
     columns = ("board", "period", "event_id", "player_id", "points", "occurred_at", "received_at", "state", "reason")
     show(columns, rows, format_)
 
@@ -77,8 +77,8 @@ def accept(
     """Count a late event in its closed period, which makes an amendment of it."""
     from jobs.closing.exceptions import accept as accept_event
 
-    with opened() as place:
-        show_versions([accept_event(place, board, period, event, reason, actor)], format_)
+    with opened() as context:
+        show_versions([accept_event(context, board, period, event, reason, actor)], format_)
 
 
 @app.command(epilog='Example: daybreak board reject goals 2026-W28 match-7 --reason "sent after the prizes"')
@@ -88,8 +88,8 @@ def reject(
     """Leave a late event out of its closed period for good."""
     from jobs.closing.exceptions import reject as reject_event
 
-    with opened() as place:
-        reject_event(place, board, period, event, reason, actor)
+    with opened() as context:
+        reject_event(context, board, period, event, reason, actor)
     show(
         ("board", "period", "event_id", "state"),
         [{"board": board, "period": period, "event_id": event, "state": "rejected"}],
@@ -112,8 +112,8 @@ def ban(
     if dry_run:
         what_if(player, since, format_)
         return
-    with opened() as place:
-        show_reached(ban_player(place, player, parse_instant(since, "--since"), reason, actor), format_)
+    with opened() as context:
+        show_reached(ban_player(context, player, parse_instant(since, "--since"), reason, actor), format_)
 
 
 @app.command(epilog='Example: daybreak board unban eve --reason "it was his brother"')
@@ -121,8 +121,8 @@ def unban(player: PlayerId, reason: Reason, actor: Actor = "", format_: Format =
     """Let a banned player back onto every board."""
     from jobs.closing.bans import unban as unban_player
 
-    with opened() as place:
-        show_reached(unban_player(place, player, reason, actor), format_)
+    with opened() as context:
+        show_reached(unban_player(context, player, reason, actor), format_)
 
 
 @app.command(epilog='Example: daybreak board void match-7 --reason "a broken match"')
@@ -130,8 +130,8 @@ def void(event: EventId, reason: Reason, actor: Actor = "", format_: Format = "t
     """Let an event count nowhere, whenever it is sent."""
     from jobs.closing.bans import void as void_event
 
-    with opened() as place:
-        show_reached(void_event(place, event, reason, actor), format_)
+    with opened() as context:
+        show_reached(void_event(context, event, reason, actor), format_)
 
 
 @app.command("what-if", epilog="Example: daybreak board what-if eve --since 2026-03-01")
@@ -139,14 +139,14 @@ def what_if(player: PlayerId, since: Since, format_: Format = "table") -> None:
     """Say which ranks and prizes a ban would change; nothing is changed."""
     from jobs.closing.what_if import what_if_ban
 
-    with opened() as place:
-        found = what_if_ban(place, player, parse_instant(since, "--since"))
+    with opened() as context:
+        found = what_if_ban(context, player, parse_instant(since, "--since"))
         rows = [
             row | {"board": each.board, "period": each.period, "version": each.version or None}
             for each in found
             for row in each.changes.to_pylist()
         ]
-        rows = [row | shown_points(place, row, "old_points", "new_points") for row in rows]
+        rows = [row | shown_points(context, row, "old_points", "new_points") for row in rows]
     say(f"{len(rows)} ranks or prizes in {len(found)} periods would change" if rows else "nothing would change")
     before_and_after = [f"{side}_{what}" for what in ("rank", "points", "prizes") for side in ("old", "new")]
     show(["board", "period", "version", "player_id", *before_and_after], rows, format_)
@@ -157,8 +157,8 @@ def audit(format_: Format = "table") -> None:
     """List every ban, unban, void, accept and reject, with who, when and why."""
     from lakehouse.actions import actions
 
-    with opened() as place:
-        rows = actions(place.store)
+    with opened() as context:
+        rows = actions(context.store)
     show(("at", "action", "player_id", "since", "event_id", "board", "period", "reason", "actor"), rows, format_)
 
 
@@ -167,12 +167,12 @@ def history(board: BoardName, player: PlayerId, period: PeriodName = None, forma
     """Show a player's ranks on a board, night by night and version by version."""
     from daybreak.queries.board_history import history as ranks_of
 
-    with opened() as place:
-        found = ranks_of(place, board, player, period)
+    with opened() as context:
+        found = ranks_of(context, board, player, period)
         rows = [
             row
             | {"as_of": row["day"], "version": row["version"] or None}
-            | shown_points(place, row | {"board": board}, "points")
+            | shown_points(context, row | {"board": board}, "points")
             for row in found
         ]
     if not rows:
@@ -180,11 +180,11 @@ def history(board: BoardName, player: PlayerId, period: PeriodName = None, forma
     show(("period", "as_of", "state", "version", "position", "rank", "points", "population"), rows, format_)
 
 
-def opened() -> "Place":
-    """What a deed works on."""
-    from jobs.run.context import open_place
+def opened() -> "Context":
+    """What a change works on."""
+    from jobs.run.context import open_context
 
-    return open_place(settings.load())
+    return open_context(settings.load())
 
 
 def show_versions(made: Iterable["Version"], format_: str) -> None:
@@ -192,7 +192,7 @@ def show_versions(made: Iterable["Version"], format_: str) -> None:
     show(VERSION, ({name: getattr(each, name) for name in VERSION} for each in made), format_)
 
 
-def show_previews(place: "Place", found: Iterable[tuple["Version", "pa.Table", "pa.Table"]], format_: str) -> None:
+def show_previews(context: "Context", found: Iterable[tuple["Version", "pa.Table", "pa.Table"]], format_: str) -> None:
     """Everybody's final place as a close would make it, with what he would win."""
     rows: list[dict[str, Any]] = []
     for version, ranks, prizes in found:
@@ -204,7 +204,7 @@ def show_previews(place: "Place", found: Iterable[tuple["Version", "pa.Table", "
         rows += [
             {"board": version.board, "period": version.period, "prizes": ", ".join(won.get(row["player_id"], []))}
             | {name: row[name] for name in ("position", "rank", "player_id")}
-            | shown_points(place, row | {"board": version.board}, "points")
+            | shown_points(context, row | {"board": version.board}, "points")
             for row in ranks.to_pylist()
         ]
     show(("board", "period", "position", "rank", "player_id", "points", "prizes"), rows, format_)
@@ -223,7 +223,7 @@ def show_reached(reached: "Reached", format_: str) -> None:
     show(("board", "period", "state", "version"), rows, format_)
 
 
-def shown_points(place: "Place", row: Mapping[str, Any], *columns: str) -> dict[str, str]:
+def shown_points(context: "Context", row: Mapping[str, Any], *columns: str) -> dict[str, str]:
     """Points with the decimals that their board shows; all four where boards.toml no longer has it."""
-    board = place.boards.boards.get(row["board"])
+    board = context.boards.boards.get(row["board"])
     return {name: points_text(board.decimals if board else 4, row[name]) for name in columns}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from daybreak import clock
-from daybreak.cli.options import DayOption, Format, From, To, lake, lists, night_place, parse_day, parse_span
+from daybreak.cli.options import DayOption, Format, From, To, lake, lists, night_context, parse_day, parse_span
 from daybreak.cli.output import say, show, steps, summarise, working
 from daybreak.errors import InputIncompleteError, UsageError
 from daybreak.rules import boards
@@ -50,11 +50,11 @@ def nightly(
     from jobs.night import nightly as run_night
     from jobs.night import steps_of
 
-    with night_place() as place:
+    with night_context() as context:
         for start, end in spans:
             about = f"{start} to {end}" if start != end else str(start)
-            with steps(about, len(steps_of(place))) as step:
-                done = run_night(place, start, end, allow_incomplete=allow_incomplete, progress=step)
+            with steps(about, len(steps_of(context))) as step:
+                done = run_night(context, start, end, allow_incomplete=allow_incomplete, progress=step)
             if done.lake_version >= 0:
                 say(f"{done.distinct} distinct + {done.duplicate} duplicate = {done.rows} rows of {about}")
                 if not done.rows:
@@ -119,8 +119,8 @@ def run(
     from jobs.night import run_step
 
     start, end = parse_span(day, first, last) if (day or first or last) else (None, None)
-    with night_place() as place:
-        run_step(place, step, run_id, start, end, allow_incomplete)
+    with night_context() as context:
+        run_step(context, step, run_id, start, end, allow_incomplete)
     summarise("run", {"step": step, "run_id": run_id})
 
 

@@ -13,7 +13,7 @@ from daybreak.windows import Window
 
 if TYPE_CHECKING:
     from daybreak.serving.lists import Lists
-    from jobs.run.context import Place
+    from jobs.run.context import Context
     from lakehouse.stores.delta_rs import DeltaRsStore
 
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.", autocompletion=lambda: list(FORMATS))]
@@ -101,8 +101,8 @@ def lists(conf: settings.Settings) -> "Lists":
     return Lists(connect(conf), conf.redis)
 
 
-def night_place() -> "Place":
+def night_context() -> "Context":
     """What a night works on."""
-    from jobs.run.context import open_place
+    from jobs.run.context import open_context
 
-    return open_place(settings.load())
+    return open_context(settings.load())

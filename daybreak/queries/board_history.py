@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from daybreak.errors import UsageError
 from jobs.closing.versions import versions
-from jobs.run.context import Place
+from jobs.run.context import Context
 from lakehouse.reading.analyst import manifest
 from lakehouse.tables import registry as tables
 
@@ -17,7 +17,7 @@ SHOWN = ["day", "period", "position", "rank", "points", "reached_at", "event_cou
 Row = dict[str, Any]
 
 
-def history(place: Place, board: str, player: str, period: str | None = None) -> list[Row]:
+def history(context: Context, board: str, player: str, period: str | None = None) -> list[Row]:
     """One row per snapshot and per version that has the player, by period, day and version.
 
     `version` is 0 for what a night saw (`day`: as of its end), `state` is exact or closed. Snapshots hold the
@@ -26,17 +26,19 @@ def history(place: Place, board: str, player: str, period: str | None = None) ->
     Raises:
         UsageError: no such board.
     """
-    closed = {(each.period, each.version) for each in versions(place.store) if each.board == board}
-    if board not in place.boards.boards and not closed:
+    closed = {(each.period, each.version) for each in versions(context.store) if each.board == board}
+    if board not in context.boards.boards and not closed:
         raise UsageError(f"no board {board!r} in boards.toml, and none of that name was ever closed")
     wanted = (pc.field("board") == board) & (pc.field("player_id") == player)
     if period is not None:
         wanted = wanted & (pc.field("period") == period)
-    at = manifest(place.store).get(tables.BOARD_SNAPSHOTS.name)
+    at = manifest(context.store).get(tables.BOARD_SNAPSHOTS.name)
     rows: list[Row] = []
     if at is not None:
-        snapshots = place.store.dataset(tables.BOARD_SNAPSHOTS, at).to_table(columns=SHOWN, filter=wanted)
+        snapshots = context.store.dataset(tables.BOARD_SNAPSHOTS, at).to_table(columns=SHOWN, filter=wanted)
         rows += [row | {"version": 0, "state": "exact"} for row in snapshots.to_pylist()]
-    finals = place.store.dataset(tables.SEASON_RANKS).to_table(columns=[*SHOWN, "version", "percentile"], filter=wanted)
+    finals = context.store.dataset(tables.SEASON_RANKS).to_table(
+        columns=[*SHOWN, "version", "percentile"], filter=wanted
+    )
     rows += [row | {"state": "closed"} for row in finals.to_pylist() if (row["period"], row["version"]) in closed]
     return sorted(rows, key=lambda row: (row["period"], row["day"], row["version"]))

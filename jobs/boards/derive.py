@@ -21,10 +21,10 @@ from pyspark.sql import functions as F
 from daybreak.events import INSTANT
 from daybreak.rules.boards import Boards
 from jobs.boards import ranks
-from jobs.boards.plan import KINDS, SOURCES, BoardRun, calendar_rows
+from jobs.boards.plan import KINDS, SOURCES, BoardPlan, calendar_rows
 from jobs.boards.player_days import SCORED, player_days, scored_events
 from jobs.run import commit
-from jobs.run.run import ONE_DAY, Night
+from jobs.run.run import ONE_DAY, Run
 from lakehouse import actions
 from lakehouse.audit.board_recount import CalendarRow
 from lakehouse.tables import registry as tables
@@ -64,71 +64,71 @@ TOTALS = Table(
 
 
 @dataclass(frozen=True)
-class BoardNight:
+class BoardRun:
     """One run of boards: a night over their tables, the boards, and what is ranked."""
 
-    night: Night
+    run: Run
     boards: Boards
-    run: BoardRun
+    plan: BoardPlan
 
     def derive(self) -> None:
         """Stage all three tables."""
-        night = self.night
-        with night.engine.failing_as("the derivation of the boards"):
+        run = self.run
+        with run.engine.failing_as("the derivation of the boards"):
             self.stage_player_days()
-            if not self.run.ranked:
+            if not self.plan.ranked:
                 for table in tables.BOARD_TABLES[1:]:
-                    self.stage_with_kept(table, night.engine.read([], table.schema))
+                    self.stage_with_kept(table, run.engine.read([], table.schema))
             else:
                 self.stage_totals()
                 self.stage_snapshots()
                 self.stage_histograms()
-        night.state.step = "derived"
-        night.save()
+        run.state.step = "derived"
+        run.save()
 
     def stage_player_days(self) -> None:
         """The run's days of every board."""
-        night, pin = self.night, self.night.pin
-        voided = actions.voided(night.store)
-        lookback = night.settings.night.dedup_lookback
+        run, pin = self.run, self.run.pin
+        voided = actions.voided(run.store)
+        lookback = run.settings.night.dedup_lookback
         frames = []
         for source in {board.source for board in self.boards}:
             scored = replace(SCORED, name=f"scored.{source}")
-            events = scored_events(night.events_at(*self.pinned(source)), source, pin.first, pin.last, lookback)
-            night.stage(scored, events)
+            events = scored_events(run.events_at(*self.pinned(source)), source, pin.first, pin.last, lookback)
+            run.stage(scored, events)
             frames += [
-                player_days(night.staged(scored), board, self.boards.labels(board), voided)
+                player_days(run.staged(scored), board, self.boards.labels(board), voided)
                 for board in self.boards
                 if board.source == source
             ]
-        night.stage(tables.PLAYER_DAYS, reduce(DataFrame.unionByName, frames))
+        run.stage(tables.PLAYER_DAYS, reduce(DataFrame.unionByName, frames))
 
     def pinned(self, source: str) -> tuple[Table, int]:
         """The events of a source and the version of them that the run reads."""
-        pin = self.night.pin
+        pin = self.run.pin
         return SOURCES[source], pin.read_version if KINDS[source] == "scores" else pin.item_version
 
     def known_days(self) -> list[date]:
         """Days that have partials: committed outside the run, and staged by it."""
-        night = self.night
+        run = self.run
         version = self.manifest_version(tables.PLAYER_DAYS)
-        committed = night.store.row_counts(tables.PLAYER_DAYS, version, date.min, date.max) if version >= 0 else {}
-        outside = [day for day in committed if not night.pin.first <= day <= night.pin.last]
+        committed = run.store.row_counts(tables.PLAYER_DAYS, version, date.min, date.max) if version >= 0 else {}
+        outside = [day for day in committed if not run.pin.first <= day <= run.pin.last]
         staged = (pq.read_table(file, columns=["day"])["day"].unique().to_pylist() for file in self.staged_days())
         return sorted({*outside, *(day for days in staged for day in days)})
 
     def staged_days(self) -> list[str]:
         """The run's own staged partials."""
-        return self.night.staged_files(tables.PLAYER_DAYS)
+        return self.run.staged_files(tables.PLAYER_DAYS)
 
     def committed_days(self) -> list[str]:
         """Files of the partials outside the run that a period needs."""
         version = self.manifest_version(tables.PLAYER_DAYS)
         if version < 0:
             return []
-        first = min(each.period.days[0] for each in self.run.ranked)
-        last = max(each.as_of for each in self.run.ranked)
-        pin, store = self.night.pin, self.night.store
+        first = min(each.period.days[0] for each in self.plan.ranked)
+        last = max(each.as_of for each in self.plan.ranked)
+        pin, store = self.run.pin, self.run.store
         files: list[str] = []
         if first < pin.first:
             files += store.files(tables.PLAYER_DAYS, version, first, pin.first - ONE_DAY)
@@ -138,23 +138,23 @@ class BoardNight:
 
     def stage_totals(self) -> None:
         """Every player of every period that is ranked."""
-        night = self.night
+        run = self.run
         calendar = self.parquet("calendar", CALENDAR, self.calendar())
-        bans = self.parquet("bans", BANS, list(actions.banned(night.store).items()))
+        bans = self.parquet("bans", BANS, list(actions.banned(run.store).items()))
         days = self.days().transform(ranks.in_periods, calendar)
-        days = days.transform(ranks.without_banned, bans if actions.banned(night.store) else None)
+        days = days.transform(ranks.without_banned, bans if actions.banned(run.store) else None)
         totals = [
             days.filter(F.col("board") == F.lit(board.name)).transform(ranks.merge_days, board) for board in self.boards
         ]
-        night.stage(TOTALS, reduce(DataFrame.unionByName, (TOTALS.conform(each) for each in totals)))
+        run.stage(TOTALS, reduce(DataFrame.unionByName, (TOTALS.conform(each) for each in totals)))
 
     def calendar(self) -> list[CalendarRow]:
         """Which day counts in which period."""
-        return list(calendar_rows(self.run.ranked, self.boards, self.known_days()))
+        return list(calendar_rows(self.plan.ranked, self.boards, self.known_days()))
 
     def days(self) -> DataFrame:
         """All partials that a period needs."""
-        return self.night.gathered([*self.staged_days(), *self.committed_days()], without_day(tables.PLAYER_DAYS))
+        return self.run.gathered([*self.staged_days(), *self.committed_days()], without_day(tables.PLAYER_DAYS))
 
     def stage_snapshots(self) -> None:
         """The first players of each period, beside the kept ones of other periods."""
@@ -169,38 +169,38 @@ class BoardNight:
 
     def stage_histograms(self) -> None:
         """Players per distinct points of each period, beside the kept ones of other periods."""
-        counted = self.night.staged(TOTALS).transform(ranks.count_points).withColumn("as_of", F.col("day"))
+        counted = self.run.staged(TOTALS).transform(ranks.count_points).withColumn("as_of", F.col("day"))
         self.stage_with_kept(tables.BOARD_HISTOGRAMS, tables.BOARD_HISTOGRAMS.conform(counted))
 
     def totals(self, board: str) -> DataFrame:
         """The staged totals of one board."""
-        return self.night.staged(TOTALS).filter(F.col("board") == F.lit(board))
+        return self.run.staged(TOTALS).filter(F.col("board") == F.lit(board))
 
     def stage_with_kept(self, table: Table, new: DataFrame) -> "StagedTable":
         """`new`, and what the manifest has in the span of other periods and days."""
-        night = self.night
+        run = self.run
         version = self.manifest_version(table)
-        files = night.store.files(table, version, *night.span(table)) if version >= 0 else []
+        files = run.store.files(table, version, *run.span(table)) if version >= 0 else []
         if not files:
-            return night.stage(table, new)
-        replaced = self.parquet("ranked", RANKED, [each.key for each in self.run.ranked])
-        kept = night.gathered(files, without_day(table)).join(replaced, RANKED.names, "left_anti")
-        return night.stage(table, kept.withColumn("day", F.col("as_of")).select(*new.columns).unionByName(new))
+            return run.stage(table, new)
+        replaced = self.parquet("ranked", RANKED, [each.key for each in self.plan.ranked])
+        kept = run.gathered(files, without_day(table)).join(replaced, RANKED.names, "left_anti")
+        return run.stage(table, kept.withColumn("day", F.col("as_of")).select(*new.columns).unionByName(new))
 
     def parquet(self, name: str, schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> DataFrame:
         """Rows that the driver knows, as a frame of any engine."""
-        folder = self.night.folder / name
+        folder = self.run.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
         table = pa.Table.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
         )
         pq.write_table(table, folder / "rows.parquet")
-        return self.night.engine.read([str(folder / "rows.parquet")] if rows else [], schema)
+        return self.run.engine.read([str(folder / "rows.parquet")] if rows else [], schema)
 
     def manifest_version(self, table: Table) -> int:
         """The version of `table` that analysts see; -1 before the first run of boards."""
-        return commit.newest_manifest_versions(self.night).get(table.name, -1)
+        return commit.newest_manifest_versions(self.run).get(table.name, -1)
 
 
 def without_day(table: Table) -> Table:

@@ -41,7 +41,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class BoardRun:
+class BoardPlan:
     """The state of a run of boards with what it ranks."""
 
     state: RunState
@@ -88,7 +88,7 @@ def pin_boards(
     *,
     allow_incomplete: bool = False,
     also: Iterable[Ranked] = (),
-) -> BoardRun:
+) -> BoardPlan:
     """A new run over the days, which ranks the periods that hold one of them, and `also` those named.
 
     Raises:
@@ -132,7 +132,7 @@ def pin_boards(
         started_at=clock(),
         parameters_hash=parameters_hash(settings),
     )
-    return BoardRun(state, sorted(ranked.values(), key=lambda each: each.key), closed)
+    return BoardPlan(state, sorted(ranked.values(), key=lambda each: each.key), closed)
 
 
 def events_named(store: Store) -> int:

@@ -22,9 +22,9 @@ from jobs.boards.plan import SOURCES, Ranked
 from jobs.boards.player_days import SCORED, player_days, scored_events
 from jobs.closing import season_ranks, versions
 from jobs.closing.versions import Version
-from jobs.run.context import Place
+from jobs.run.context import Context
 from jobs.run.pin import content_version, day_before
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse import actions
 from lakehouse.audit import board_recount
 from lakehouse.engines.engine import StagedTable
@@ -36,7 +36,7 @@ LEFT_OUT = ("extra", "day")
 """Columns that no board needs; `day` is in the folder's name."""
 
 
-def amend(place: Place, newest: Version, run_id: str, reason: str) -> Version:
+def amend(context: Context, newest: Version, run_id: str, reason: str) -> Version:
     """The version that holds now: a new one where the outcome differs, else `newest`; served in either case.
 
     The caller holds the lease.
@@ -45,7 +45,7 @@ def amend(place: Place, newest: Version, run_id: str, reason: str) -> Version:
         CheckFailedError: DuckDB counts or ranks differently; nothing is committed.
         FenceRefusedError: another run has made this version.
     """
-    store = place.store
+    store = context.store
     made = replace(
         newest,
         version=newest.version + 1,
@@ -53,25 +53,25 @@ def amend(place: Place, newest: Version, run_id: str, reason: str) -> Version:
         accepted=tuple(sorted(accepted_in(store, newest))),
         reason=reason,
         run_id=run_id,
-        closed_at=place.clock(),
+        closed_at=context.clock(),
     )
     if versions.ranked_version(store, *newest.key) > newest.version:  # a run died before this version held
         lake_version = versions.events_version(store, *made.key, made.version)
-        newest = versions.finish(place, replace(made, lake_version=lake_version), newest)
+        newest = versions.finish(context, replace(made, lake_version=lake_version), newest)
         made = replace(made, version=newest.version + 1)
     events = SOURCES[made.rules.source]
     read_version = store.version(events)
     made = replace(made, lake_version=content_version(store, read_version, events))
-    night = versions.closing_night(place, f"{run_id}.{made.board}.{made.period}", made.span, made.lake_version)
-    staged = rank_events(place, night, made, read_version, actions.banned(store))
+    run = versions.closing_night(context, f"{run_id}.{made.board}.{made.period}", made.span, made.lake_version)
+    staged = rank_events(context, run, made, read_version, actions.banned(store))
     outcome = season_ranks.staged_standings(staged)
     prizes = season_ranks.season_prizes(outcome, made.rules)
     if season_ranks.content_hash(outcome, prizes) == newest.content_hash:
-        versions.publish(place, newest)
+        versions.publish(context, newest)
     else:
         versions.append_ranks(store, staged, made)
-        newest = versions.finish(place, made, newest)
-    shutil.rmtree(night.folder)
+        newest = versions.finish(context, made, newest)
+    shutil.rmtree(run.folder)
     return newest
 
 
@@ -85,18 +85,18 @@ def accepted_in(store: Store, version: Version) -> set[str]:
 
 
 def rank_events(
-    place: Place, night: Night, made: Version, read_version: int, bans: Mapping[str, datetime]
+    context: Context, run: Run, made: Version, read_version: int, bans: Mapping[str, datetime]
 ) -> StagedTable:
     """The period's ranks from the events that count in it, staged and checked by DuckDB."""
     board, span, events = made.rules, made.span, SOURCES[made.rules.source]
     lookback = made.lookback
-    voided = actions.voided(place.store)
-    files = counted_files(place.store, night, events, read_version, made)
-    with night.engine.failing_as(f"the events of {made.board} {made.period}"):
-        frame = night.engine.read(files, without(events))
-        night.stage(SCORED, scored_events(frame, board.source, *span.days, lookback))
-        night.stage(tables.PLAYER_DAYS, player_days(night.staged(SCORED), board, [span.label], voided))
-    partials = night.staged_files(tables.PLAYER_DAYS)
+    voided = actions.voided(context.store)
+    files = counted_files(context.store, run, events, read_version, made)
+    with run.engine.failing_as(f"the events of {made.board} {made.period}"):
+        frame = run.engine.read(files, without(events))
+        run.stage(SCORED, scored_events(frame, board.source, *span.days, lookback))
+        run.stage(tables.PLAYER_DAYS, player_days(run.staged(SCORED), board, [span.label], voided))
+    partials = run.staged_files(tables.PLAYER_DAYS)
     found = board_recount.differences(
         {events.name: files},
         {tables.PLAYER_DAYS.name: partials},
@@ -110,11 +110,11 @@ def rank_events(
         bans=bans,
         voided=voided,
         ranked=(),
-        limits=board_recount.Limits(spill=night.folder),
+        limits=board_recount.Limits(spill=run.folder),
     )
     known = {day for file in partials for day in pq.read_table(file, columns=["day"])["day"].unique().to_pylist()}
     ranked = [Ranked(board, span, made.day)]
-    staged = season_ranks.stage_ranks(night, board, ranked, partials, sorted(known), bans, made.version)
+    staged = season_ranks.stage_ranks(run, board, ranked, partials, sorted(known), bans, made.version)
     found += board_recount.ranks_differences(
         staged.files,
         partials,
@@ -125,9 +125,9 @@ def rank_events(
         version=made.version,
         lake_version=made.lake_version,
         bans=bans,
-        limits=board_recount.Limits(spill=night.folder),
+        limits=board_recount.Limits(spill=run.folder),
     )
-    versions.refuse(night, made, found)
+    versions.refuse(run, made, found)
     return staged
 
 
@@ -136,12 +136,12 @@ def without(events: Table) -> pa.Schema:
     return pa.schema([field for field in events.schema if field.name != "extra"])
 
 
-def counted_files(store: Store, night: Night, events: Table, version: int, closed: Version) -> list[str]:
+def counted_files(store: Store, run: Run, events: Table, version: int, closed: Version) -> list[str]:
     """A file of the period's events that count in a closed one, and of the day before: copies are taken by those."""
     first, last = closed.span.days
     files = store.files(events, version, day_before(first), last)
     schema = pa.schema([field for field in events.schema if field.name not in LEFT_OUT])
-    folder = night.folder / "counted_events"
+    folder = run.folder / "counted_events"
     folder.mkdir(parents=True, exist_ok=True)
     chosen = partial(is_counted, counted=closed.counted, accepted=closed.accepted)
     with pq.ParquetWriter(folder / "part.parquet", schema) as writer:

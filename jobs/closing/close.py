@@ -22,9 +22,9 @@ from daybreak.windows import ranges
 from jobs.boards.plan import KINDS, SOURCES, Ranked, sources_in
 from jobs.closing import amend, season_ranks, versions
 from jobs.closing.versions import Version
-from jobs.run.context import Place
+from jobs.run.context import Context
 from jobs.run.pin import content_version, day_before, lookback_rows, require_complete
-from jobs.run.run import Night
+from jobs.run.run import Run
 from jobs.run.staleness import rules_of
 from lakehouse import actions
 from lakehouse.audit import board_recount
@@ -39,7 +39,7 @@ Closed = Version
 SHOWN = 3
 
 
-def close(place: Place, board: str, period: str) -> Closed:
+def close(context: Context, board: str, period: str) -> Closed:
     """The newest version of the closed period; version 1 is made now if there is none.
 
     Raises:
@@ -48,41 +48,41 @@ def close(place: Place, board: str, period: str) -> Closed:
         CheckFailedError: DuckDB ranks differently; nothing is committed.
         FenceRefusedError: a night or another close is at work; run it again.
     """
-    rules = place.boards.board(board)
-    span = place.boards.period(rules, period)
+    rules = context.boards.board(board)
+    span = context.boards.period(rules, period)
     run_id = f"close-{board}-{period}-{uuid4().hex[:8]}"
-    with place.lease(run_id) as held:
-        store = place.store
+    with context.lease(run_id) as held:
+        store = context.store
         if found := versions.newest_versions(store).get((board, period)):
-            versions.publish(place, found)
+            versions.publish(context, found)
             return found
-        draft = new_draft(rules, span, run_id, place)
+        draft = new_draft(rules, span, run_id, context)
         is_resumed = versions.ranked_version(store, board, period) > 0
         if is_resumed:
             draft = replace(draft, lake_version=versions.events_version(store, board, period, 1))
         else:
-            draft = rank(place, rules, span, draft)
+            draft = rank(context, rules, span, draft)
             held.check()
         made = replace(draft, counted=largest_offsets(store, SOURCES[rules.source], draft.lake_version, span))
-        made = versions.finish(place, made)
+        made = versions.finish(context, made)
         if is_resumed:  # bans and voids taken since its ranks were made did not know of this period
-            made = amend.amend(place, made, run_id, "what came while the close was interrupted")
+            made = amend.amend(context, made, run_id, "what came while the close was interrupted")
         return made
 
 
-def due(place: Place) -> list[tuple[str, str]]:
+def due(context: Context) -> list[tuple[str, str]]:
     """(board, season) of every season that is over, its board's grace too, and that is not closed."""
-    closed, now = versions.newest_versions(place.store), place.clock()
+    closed, now = versions.newest_versions(context.store), context.clock()
     found = []
-    for board in place.boards:
+    for board in context.boards:
         for season in board.seasons:
-            end = place.boards.period(board, season).end
+            end = context.boards.period(board, season).end
             if end is not None and end + board.grace <= now and (board.name, season) not in closed:
                 found.append((board.name, season))
     return found
 
 
-def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Version:
+def new_draft(board: Board, period: Period, run_id: str, context: Context) -> Version:
     """Version 1, as far as it is known before anything is ranked.
 
     Raises:
@@ -100,15 +100,15 @@ def new_draft(board: Board, period: Period, run_id: str, place: Place) -> Versio
         lake_version=-1,
         counted={},
         accepted=(),
-        policy=versions.policy_of(board, period, place.settings.night.dedup_lookback),
+        policy=versions.policy_of(board, period, context.settings.night.dedup_lookback),
         reason="",
         run_id=run_id,
-        closed_at=place.clock(),
+        closed_at=context.clock(),
         day=period.last,
     )
 
 
-def preview(place: Place, board: str, period: str) -> tuple[Version, pa.Table, pa.Table]:
+def preview(context: Context, board: str, period: str) -> tuple[Version, pa.Table, pa.Table]:
     """What a close would make, by position and by prize; ranked and checked as there, and nothing is kept of it.
 
     A period that is closed already gives its newest version.
@@ -116,48 +116,48 @@ def preview(place: Place, board: str, period: str) -> tuple[Version, pa.Table, p
     Raises:
         UsageError, InputIncompleteError, CheckFailedError: as `close`.
     """
-    rules = place.boards.board(board)
-    span = place.boards.period(rules, period)
-    if found := versions.newest_versions(place.store).get((board, period)):
-        ranks = versions.final(place.store, found.key, found.day, found.version)
+    rules = context.boards.board(board)
+    span = context.boards.period(rules, period)
+    if found := versions.newest_versions(context.store).get((board, period)):
+        ranks = versions.final(context.store, found.key, found.day, found.version)
         return found, ranks, season_ranks.season_prizes(ranks, found.rules)
-    draft = new_draft(rules, span, f"preview-{board}-{period}-{uuid4().hex[:8]}", place)
-    made, night, staged = stage(place, rules, span, draft)
+    draft = new_draft(rules, span, f"preview-{board}-{period}-{uuid4().hex[:8]}", context)
+    made, run, staged = stage(context, rules, span, draft)
     ranks = season_ranks.staged_standings(staged)
-    shutil.rmtree(night.folder)
+    shutil.rmtree(run.folder)
     prizes = season_ranks.season_prizes(ranks, rules)
     digest = season_ranks.content_hash(ranks, prizes)
     return replace(made, content_hash=digest, population=ranks.num_rows), ranks, prizes
 
 
-def rank(place: Place, board: Board, period: Period, draft: Version) -> Version:
+def rank(context: Context, board: Board, period: Period, draft: Version) -> Version:
     """Rank everybody, check and commit the ranks; the draft with the version of the events.
 
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError
     """
-    made, night, staged = stage(place, board, period, draft)
-    versions.append_ranks(place.store, staged, made)
-    shutil.rmtree(night.folder)
+    made, run, staged = stage(context, board, period, draft)
+    versions.append_ranks(context.store, staged, made)
+    shutil.rmtree(run.folder)
     return made
 
 
-def stage(place: Place, board: Board, period: Period, draft: Version) -> tuple[Version, Night, StagedTable]:
+def stage(context: Context, board: Board, period: Period, draft: Version) -> tuple[Version, Run, StagedTable]:
     """The final ranks, staged and checked.
 
     Raises:
         InputIncompleteError, CheckFailedError
     """
-    require_over(place, board, period)
-    lake_version = require_corrected(place, board, period)
-    store = place.store
+    require_over(context, board, period)
+    lake_version = require_corrected(context, board, period)
+    store = context.store
     version = manifest(store).get(tables.PLAYER_DAYS.name, -1)
     files = store.files(tables.PLAYER_DAYS, version, *period.days) if version >= 0 else []
     days = sorted(store.row_counts(tables.PLAYER_DAYS, version, *period.days)) if version >= 0 else []
-    night = versions.closing_night(place, draft.run_id, period, lake_version)
+    run = versions.closing_night(context, draft.run_id, period, lake_version)
     bans = actions.banned(store)
     ranked = [Ranked(board, period, draft.day)]
-    staged = season_ranks.stage_ranks(night, board, ranked, files, days, bans, draft.version)
+    staged = season_ranks.stage_ranks(run, board, ranked, files, days, bans, draft.version)
     found = board_recount.ranks_differences(
         staged.files,
         (),
@@ -168,19 +168,19 @@ def stage(place: Place, board: Board, period: Period, draft: Version) -> tuple[V
         version=draft.version,
         lake_version=lake_version,
         bans=bans,
-        limits=board_recount.Limits(spill=night.folder),
+        limits=board_recount.Limits(spill=run.folder),
     )
-    versions.refuse(night, draft, found)
-    return replace(draft, lake_version=lake_version), night, staged
+    versions.refuse(run, draft, found)
+    return replace(draft, lake_version=lake_version), run, staged
 
 
-def require_over(place: Place, board: Board, period: Period) -> None:
+def require_over(context: Context, board: Board, period: Period) -> None:
     """Passes once the period's end and the board's grace have passed.
 
     Raises:
         InputIncompleteError: says from when on it can be closed.
     """
-    now = place.clock()
+    now = context.clock()
     if period.end is not None and now - board.grace < period.end:
         raise InputIncompleteError(
             f"{board.name} {period.name} ends at {period.end:%Y-%m-%d %H:%M} UTC and can be closed {board.grace} "
@@ -188,21 +188,21 @@ def require_over(place: Place, board: Board, period: Period) -> None:
         )
 
 
-def require_corrected(place: Place, board: Board, period: Period) -> int:
+def require_corrected(context: Context, board: Board, period: Period) -> int:
     """The version of the board's events from which nights have corrected every day of the period.
 
     Raises:
         InputIncompleteError: its events have not all arrived, or days are stale or not corrected.
     """
-    store = place.store
-    read = sources_in(place.boards, store)
+    store = context.store
+    read = sources_in(context.boards, store)
     own = SOURCES[board.source]
     version = {table.name: at for table, at in read}.get(own.name, -1)
     if version < 0:
-        raise InputIncompleteError(f"no {own.name} at {place.settings.lake_root}; take events in first")
+        raise InputIncompleteError(f"no {own.name} at {context.settings.lake_root}; take events in first")
     last = period.days[1]
-    require_complete(store, place.settings, last, last, KINDS[own.name])
-    if due := days_due(place, board, read, period):
+    require_complete(store, context.settings, last, last, KINDS[own.name])
+    if due := days_due(context, board, read, period):
         first, last = due[0]
         shown = ", ".join(f"{one} to {other}" for one, other in due[:SHOWN])
         raise InputIncompleteError(
@@ -212,9 +212,9 @@ def require_corrected(place: Place, board: Board, period: Period) -> int:
     return content_version(store, version, own)
 
 
-def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
+def days_due(context: Context, board: Board, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
     """Ranges of days of the period that nights have not corrected from the events, voids and rules as they are now."""
-    store = place.store
+    store = context.store
     first, last = period.days
     rows: dict[date, int] = {}
     for table, version in read:
@@ -228,22 +228,22 @@ def days_due(place: Place, board: Board, read: list[tuple[Table, int]], period: 
         if rows.get(day, 0) != found["rows"]:
             due.add(day)
         elif rows.get(day_before(day), 0) != found["previous_rows"]:
-            slices = sum(lookback_count(place, each, day_before(day)) for each in read)
+            slices = sum(lookback_count(context, each, day_before(day)) for each in read)
             due |= {day} if slices != found["lookback_rows"] else set()
     for action in actions.actions(store):
         at = action["since"]
         if action["action"] == "void" and isinstance(at, datetime) and (run := seen.get(at.date())):
             began = profiles[run["run_id"]].get("started_at", str(date.min))
             due |= {at.date()} if began <= str(action["at"]) else set()
-    rules = rules_of(place.boards, place.settings)[board.name]
+    rules = rules_of(context.boards, context.settings)[board.name]
     due |= {day for day, found in seen.items() if profiles[found["run_id"]].get("rules", {}).get(board.name) != rules}
     return list(ranges(due))
 
 
-def lookback_count(place: Place, read: tuple[Table, int], day: date) -> int:
+def lookback_count(context: Context, read: tuple[Table, int], day: date) -> int:
     """Events in the look-back slice at the end of the day."""
     table, version = read
-    return lookback_rows(place.store, version, day, day, place.settings.night.dedup_lookback, table).get(day, 0)
+    return lookback_rows(context.store, version, day, day, context.settings.night.dedup_lookback, table).get(day, 0)
 
 
 def largest_offsets(store: Store, table: Table, version: int, period: Period) -> Mapping[str, int]:

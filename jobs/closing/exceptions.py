@@ -23,7 +23,7 @@ from daybreak.windows import day_bounds
 from jobs.boards.plan import SOURCES
 from jobs.closing.amend import amend, event_batches, is_counted
 from jobs.closing.versions import Version, newest_versions, versions
-from jobs.run.context import Place
+from jobs.run.context import Context
 from jobs.run.pin import day_before
 from lakehouse import actions
 from lakehouse.stores.store import Store, Transaction
@@ -33,7 +33,7 @@ from lakehouse.tables.registry import Table
 Row = dict[str, Any]
 
 
-def exceptions(place: Place, board: str | None = None) -> list[Row]:
+def exceptions(context: Context, board: str | None = None) -> list[Row]:
     """Every late event of closed periods, with its `state`: open, accepted or rejected. Looks for new ones first.
 
     Takes no lease, since it only appends what a transaction id gives to one run.
@@ -41,11 +41,11 @@ def exceptions(place: Place, board: str | None = None) -> list[Row]:
     Raises:
         UsageError: no such board.
     """
-    if board is not None and board not in {key[0] for key in newest_versions(place.store)}:
-        place.boards.board(board)
-    find(place.store, place.clock, board=board)
-    said = actions.decisions(place.store)
-    rows = place.store.read(tables.BOARD_EXCEPTIONS).to_pylist()
+    if board is not None and board not in {key[0] for key in newest_versions(context.store)}:
+        context.boards.board(board)
+    find(context.store, context.clock, board=board)
+    said = actions.decisions(context.store)
+    rows = context.store.read(tables.BOARD_EXCEPTIONS).to_pylist()
     return [
         row | {"state": said.get((row["board"], row["period"], row["event_id"]), "open")}
         for row in sorted(rows, key=lambda row: (row["board"], row["period"], row["occurred_at"], row["event_id"]))
@@ -53,30 +53,30 @@ def exceptions(place: Place, board: str | None = None) -> list[Row]:
     ]
 
 
-def accept(place: Place, board: str, period: str, event_id: str, reason: str, actor: str = "") -> Version:
+def accept(context: Context, board: str, period: str, event_id: str, reason: str, actor: str = "") -> Version:
     """Count a late event in its closed period: recorded, then amended; the version that holds now.
 
     Raises:
         UsageError: the period is not closed, or the event is none of its exceptions.
     """
     run_id = f"accept-{board}-{period}-{uuid4().hex[:8]}"
-    with place.lease(run_id):
-        closed = require_exception(place, board, period, event_id)
-        if actions.decisions(place.store).get((board, period, event_id)) != "accepted":
+    with context.lease(run_id):
+        closed = require_exception(context, board, period, event_id)
+        if actions.decisions(context.store).get((board, period, event_id)) != "accepted":
             about = {"board": board, "period": period, "event_id": event_id}
-            actions.record(place.store, place.clock, "accept", reason=reason, actor=actor, **about)
-        return amend(place, closed, run_id, f"accepted {event_id}: {reason}")
+            actions.record(context.store, context.clock, "accept", reason=reason, actor=actor, **about)
+        return amend(context, closed, run_id, f"accepted {event_id}: {reason}")
 
 
-def reject(place: Place, board: str, period: str, event_id: str, reason: str, actor: str = "") -> None:
+def reject(context: Context, board: str, period: str, event_id: str, reason: str, actor: str = "") -> None:
     """Record that a late event stays out of its closed period.
 
     Raises:
         UsageError: it is none of its exceptions, or was accepted: then it can only be voided.
     """
-    with place.lease(f"reject-{board}-{period}-{uuid4().hex[:8]}"):
-        require_exception(place, board, period, event_id)
-        said = actions.decisions(place.store).get((board, period, event_id))
+    with context.lease(f"reject-{board}-{period}-{uuid4().hex[:8]}"):
+        require_exception(context, board, period, event_id)
+        said = actions.decisions(context.store).get((board, period, event_id))
         if said == "accepted":
             raise UsageError(
                 f"event {event_id!r} was accepted into {board} {period} already; take it out everywhere with: "
@@ -84,21 +84,21 @@ def reject(place: Place, board: str, period: str, event_id: str, reason: str, ac
             )
         if said is None:
             about = {"board": board, "period": period, "event_id": event_id}
-            actions.record(place.store, place.clock, "reject", reason=reason, actor=actor, **about)
+            actions.record(context.store, context.clock, "reject", reason=reason, actor=actor, **about)
 
 
-def require_exception(place: Place, board: str, period: str, event_id: str) -> Version:
+def require_exception(context: Context, board: str, period: str, event_id: str) -> Version:
     """The newest version of the closed period that the event is late for.
 
     Raises:
         UsageError: the period is not closed, or the event is none of its exceptions.
     """
-    closed = newest_versions(place.store).get((board, period))
+    closed = newest_versions(context.store).get((board, period))
     if closed is None:
         raise UsageError(f"{board} {period} is not closed, so nothing is late for it; a night counts what arrives")
-    if event_id not in known_exceptions(place.store).get(closed.key, ()):
-        find(place.store, place.clock, board=board)
-    if event_id not in known_exceptions(place.store).get(closed.key, ()):
+    if event_id not in known_exceptions(context.store).get(closed.key, ()):
+        find(context.store, context.clock, board=board)
+    if event_id not in known_exceptions(context.store).get(closed.key, ()):
         raise UsageError(
             f"event {event_id!r} is no exception of {board} {period}; daybreak board exceptions {board} lists them"
         )

@@ -18,9 +18,9 @@ from daybreak.rules.boards import Board, Boards
 from daybreak.rules.prizes import Ranked as Standing
 from daybreak.rules.prizes import award
 from jobs.boards import ranks
-from jobs.boards.derive import BANS, CALENDAR, TOTALS, BoardNight, conform_from, without_day
-from jobs.boards.plan import BoardRun, Ranked, calendar_rows
-from jobs.run.run import Night
+from jobs.boards.derive import BANS, CALENDAR, TOTALS, BoardRun, conform_from, without_day
+from jobs.boards.plan import BoardPlan, Ranked, calendar_rows
+from jobs.run.run import Run
 from lakehouse.engines.engine import StagedTable
 from lakehouse.tables import registry as tables
 
@@ -31,7 +31,7 @@ LINES = 65_536
 
 
 def stage_ranks(
-    night: Night,
+    run: Run,
     board: Board,
     ranked: Sequence[Ranked],
     files: Sequence[str],
@@ -40,18 +40,18 @@ def stage_ranks(
     version: int,
 ) -> StagedTable:
     """Every player of the periods, from these files of player_days; `known_days`, in order, are the days they hold."""
-    run = BoardNight(night, Boards({board.name: board}, {}), BoardRun(night.state, ranked, ()))
-    calendar = run.parquet("calendar", CALENDAR, list(calendar_rows(ranked, run.boards, known_days)))
-    out = run.parquet("bans", BANS, list(bans.items())) if bans else None
-    with night.engine.failing_as(f"the final ranks of {board.name}"):
-        days = night.gathered(files, without_day(tables.PLAYER_DAYS)).filter(F.col("board") == F.lit(board.name))
+    boards = BoardRun(run, Boards({board.name: board}, {}), BoardPlan(run.state, ranked, ()))
+    calendar = boards.parquet("calendar", CALENDAR, list(calendar_rows(ranked, boards.boards, known_days)))
+    out = boards.parquet("bans", BANS, list(bans.items())) if bans else None
+    with run.engine.failing_as(f"the final ranks of {board.name}"):
+        days = run.gathered(files, without_day(tables.PLAYER_DAYS)).filter(F.col("board") == F.lit(board.name))
         days = days.transform(ranks.in_periods, calendar).transform(ranks.without_banned, out)
-        night.stage(TOTALS, TOTALS.conform(days.transform(ranks.merge_days, board)))
-        everyone = night.staged(TOTALS).transform(ranks.rank_by_counting, board, None)
+        run.stage(TOTALS, TOTALS.conform(days.transform(ranks.merge_days, board)))
+        everyone = run.staged(TOTALS).transform(ranks.rank_by_counting, board, None)
         named = everyone.withColumn("version", F.lit(version).cast("bigint")).withColumn(
-            "lake_version", F.lit(night.pin.lake_version).cast("bigint")
+            "lake_version", F.lit(run.pin.lake_version).cast("bigint")
         )
-        return night.stage(tables.SEASON_RANKS, named.transform(conform_from, tables.SEASON_RANKS))
+        return run.stage(tables.SEASON_RANKS, named.transform(conform_from, tables.SEASON_RANKS))
 
 
 def standings(rows: ds.Dataset, chosen: pc.Expression | None = None, also: Sequence[str] = ()) -> pa.Table:

@@ -19,13 +19,13 @@ from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError
 from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period, PeriodKind
-from daybreak.serving.boards import Place as Placed
+from daybreak.serving.boards import Place
 from daybreak.serving.boards import content_hash as served_hash
 from jobs.boards.plan import Ranked
 from jobs.closing import season_ranks
 from jobs.publishing.boards import Content, allot_generations, meta_of
-from jobs.run.context import Place
-from jobs.run.run import Night, Pin, RunState, parameters_hash
+from jobs.run.context import Context
+from jobs.run.run import Pin, Run, RunState, parameters_hash
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
@@ -95,7 +95,7 @@ def newest_versions(store: Store) -> dict[tuple[str, str], Version]:
     return {each.key: each for each in versions(store)}
 
 
-def closing_night(place: Place, run_id: str, period: Period, lake_version: int) -> Night:
+def closing_night(context: Context, run_id: str, period: Period, lake_version: int) -> Run:
     """A run about one period, at one version of its events. It stages; its commits are `append`s of versions."""
     first, last = period.days
     pin = Pin(
@@ -108,13 +108,13 @@ def closing_night(place: Place, run_id: str, period: Period, lake_version: int) 
         attempt=1,
         days=[],
     )
-    state = RunState(pin=pin, started_at=place.clock(), parameters_hash=parameters_hash(place.settings))
-    night = place.night(state)
-    night.save()
-    return night
+    state = RunState(pin=pin, started_at=context.clock(), parameters_hash=parameters_hash(context.settings))
+    run = context.run(state)
+    run.save()
+    return run
 
 
-def refuse(night: Night, draft: Version, failures: list[str]) -> None:
+def refuse(run: Run, draft: Version, failures: list[str]) -> None:
     """Passes when the second bookkeeper found nothing.
 
     Raises:
@@ -123,7 +123,7 @@ def refuse(night: Night, draft: Version, failures: list[str]) -> None:
     if failures:
         raise CheckFailedError(
             f"version {draft.version} of {draft.board} {draft.period} is not committed: {'; '.join(failures[:5])}. "
-            f"Staging is kept in {night.folder}"
+            f"Staging is kept in {run.folder}"
         )
 
 
@@ -169,9 +169,9 @@ def final(store: Store, key: tuple[str, str], day: date, version: int) -> pa.Tab
     return season_ranks.standings(store.dataset(tables.SEASON_RANKS), chosen)
 
 
-def finish(place: Place, draft: Version, before: Version | None = None) -> Version:
+def finish(context: Context, draft: Version, before: Version | None = None) -> Version:
     """Make the version whose ranks are committed hold, and publish it: prizes, changes, the row, Redis."""
-    store = place.store
+    store = context.store
     ranks = final(store, draft.key, draft.day, draft.version)
     prizes = season_ranks.season_prizes(ranks, draft.rules)
     append_once(store, tables.SEASON_PRIZES, draft, prizes)
@@ -185,7 +185,7 @@ def finish(place: Place, draft: Version, before: Version | None = None) -> Versi
     row |= {"counted": list(made.counted.items()), "accepted": list(made.accepted)}
     append_once(store, tables.BOARD_CLOSES, made, pa.Table.from_pylist([row], schema=tables.BOARD_CLOSES.schema))
     crash_point("close.row")
-    publish(place, made, ranks)
+    publish(context, made, ranks)
     return made
 
 
@@ -201,20 +201,20 @@ def append_once(store: Store, table: Table, draft: Version, rows: pa.Table) -> N
     store.append(table, rows.select(table.schema.names), Transaction({app_id: draft.version}, draft.run_id))
 
 
-def publish(place: Place, made: Version, ranks: pa.Table | None = None) -> None:
+def publish(context: Context, made: Version, ranks: pa.Table | None = None) -> None:
     """Serve the version, unless it is what Redis serves.
 
     Raises:
         FenceRefusedError: Redis holds a higher version.
     """
-    ranks = final(place.store, made.key, made.day, made.version) if ranks is None else ranks
+    ranks = final(context.store, made.key, made.day, made.version) if ranks is None else ranks
     board = made.rules
     first = ranks.slice(0, board.depth).drop_columns(["population", "percentile"]).to_pylist()
     counts = ranks.group_by("points").aggregate([("points", "count")])
     histogram = list(zip(counts["points"].to_pylist(), counts["points_count"].to_pylist(), strict=True))
-    places = [Placed(**row) for row in first]
+    places = [Place(**row) for row in first]
     content = Content(Ranked(board, made.span, made.day), places, histogram, served_hash(places, histogram))
-    served = place.board_lists.meta(*made.key)
+    served = context.board_lists.meta(*made.key)
     if served and (served.version, served.content_hash) == (made.version, content.content_hash):
         return
     pin = Pin(
@@ -227,7 +227,7 @@ def publish(place: Place, made: Version, ranks: pa.Table | None = None) -> None:
         attempt=1,
         days=[],
     )
-    generations = allot_generations(place.store, pin, [content], place.clock())
+    generations = allot_generations(context.store, pin, [content], context.clock())
     meta = replace(meta_of(content, pin, generations[made.key]), state="closed", version=made.version)
-    place.board_lists.publish(*made.key, places, histogram, meta)
+    context.board_lists.publish(*made.key, places, histogram, meta)
     crash_point("close.published")

@@ -19,7 +19,7 @@ from jobs.closing import season_ranks, versions
 from jobs.closing.amend import rank_events
 from jobs.closing.bans import closed_with, open_periods, played_days, require_player, require_zone
 from jobs.closing.versions import Version, newest_versions
-from jobs.run.context import Place
+from jobs.run.context import Context
 from jobs.run.pin import content_version
 from lakehouse import actions
 from lakehouse.reading.analyst import manifest
@@ -40,35 +40,35 @@ class WouldChange:
     those of a close on this day."""
 
 
-def what_if_ban(place: Place, player: str, since: datetime) -> list[WouldChange]:
+def what_if_ban(context: Context, player: str, since: datetime) -> list[WouldChange]:
     """What banning the player would change, by board and period; periods that stay as they are are left out.
 
     Raises:
         UsageError: nobody has that id, or `since` has no time zone.
     """
     require_zone(since)
-    require_player(place, player)
-    played = played_days(place, player)
-    closed = newest_versions(place.store)
-    bans = actions.banned(place.store)
+    require_player(context, player)
+    played = played_days(context, player)
+    closed = newest_versions(context.store)
+    bans = actions.banned(context.store)
     more = bans | {player: since.astimezone(UTC)}
     starts = [each for each in (since, bans.get(player)) if each]
-    open_now = open_periods(place.boards, played, min(starts), newest_days(place.store, "boards"))
+    open_now = open_periods(context.boards, played, min(starts), newest_days(context.store, "boards"))
     found: list[WouldChange] = []
     for name in sorted({each.board.name for each in open_now}):
         ranked = [each for each in open_now if each.board.name == name and each.key[1:] not in closed]
         if ranked:
-            found += open_changes(place, ranked[0].board, ranked, bans, more)
-    for each in closed_with(place, player, played, min(starts)):
-        found.append(closed_changes(place, each, more))
+            found += open_changes(context, ranked[0].board, ranked, bans, more)
+    for each in closed_with(context, player, played, min(starts)):
+        found.append(closed_changes(context, each, more))
     return sorted((each for each in found if each.changes.num_rows), key=lambda each: (each.board, each.period))
 
 
 def open_changes(
-    place: Place, board: Board, ranked: Sequence[Ranked], bans: Mapping[str, datetime], more: Mapping[str, datetime]
+    context: Context, board: Board, ranked: Sequence[Ranked], bans: Mapping[str, datetime], more: Mapping[str, datetime]
 ) -> list[WouldChange]:
     """What would change in open periods of a board, all ranked at once."""
-    store = place.store
+    store = context.store
     version = manifest(store)[tables.PLAYER_DAYS.name]
     days = min(each.period.days[0] for each in ranked), max(each.as_of for each in ranked)
     files = store.files(tables.PLAYER_DAYS, version, *days)
@@ -76,10 +76,10 @@ def open_changes(
     sides = []
     for out in (bans, more):
         run_id = f"what-if-{uuid4().hex[:8]}"
-        night = versions.closing_night(place, run_id, ranked[0].period, 0)
-        staged = season_ranks.stage_ranks(night, board, ranked, files, known, out, 0)
+        run = versions.closing_night(context, run_id, ranked[0].period, 0)
+        staged = season_ranks.stage_ranks(run, board, ranked, files, known, out, 0)
         sides.append(season_ranks.staged_standings(staged, also=["period"]))
-        shutil.rmtree(night.folder)
+        shutil.rmtree(run.folder)
     found = []
     for each in ranked:
         name = each.period.name
@@ -89,16 +89,16 @@ def open_changes(
     return found
 
 
-def closed_changes(place: Place, closed: Version, bans: Mapping[str, datetime]) -> WouldChange:
+def closed_changes(context: Context, closed: Version, bans: Mapping[str, datetime]) -> WouldChange:
     """What would change in a closed period."""
-    store, events = place.store, SOURCES[closed.rules.source]
+    store, events = context.store, SOURCES[closed.rules.source]
     old = versions.final(store, closed.key, closed.day, closed.version)
     read_version = store.version(events)
     lake_version = content_version(store, read_version, events)
     draft = replace(closed, version=closed.version + 1, lake_version=lake_version)
-    night = versions.closing_night(place, f"what-if-{uuid4().hex[:8]}", closed.span, lake_version)
-    new = season_ranks.staged_standings(rank_events(place, night, draft, read_version, bans))
-    shutil.rmtree(night.folder)
+    run = versions.closing_night(context, f"what-if-{uuid4().hex[:8]}", closed.span, lake_version)
+    new = season_ranks.staged_standings(rank_events(context, run, draft, read_version, bans))
+    shutil.rmtree(run.folder)
     prizes = [season_ranks.season_prizes(side, closed.rules) for side in (old, new)]
     changed = season_ranks.changes(old, prizes[0], new, prizes[1])
     return WouldChange(closed.board, closed.period, closed.version, changed)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, ServedList
 from daybreak.windows import Window, days_between
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.stores.store import Transaction
 from lakehouse.tables import registry as tables
 
@@ -18,12 +18,12 @@ CORRECTED = (Window.DAY, Window.HOUR)
 """The windows that get an exact list to be measured against. A day's 1,440 minute lists would be a million rows."""
 
 
-def capture(night: Night, lists: Lists) -> None:
+def capture(run: Run, lists: Lists) -> None:
     """Append the evidence of the run's days that has not been kept yet, one commit per table."""
-    run_days = days_between(night.pin.first, night.pin.last)
+    run_days = days_between(run.pin.first, run.pin.last)
     wanted = {}
     for table in (tables.SERVED_LISTS, tables.SERVED_SKETCHES):
-        kept = night.store.transaction_versions(table, [f"capture/{day}" for day in run_days])
+        kept = run.store.transaction_versions(table, [f"capture/{day}" for day in run_days])
         wanted[table.name] = [day for day in run_days if f"capture/{day}" not in kept]
     days = sorted({day for open_days in wanted.values() for day in open_days})
     served = {day: [each for each in lists.served(day, CORRECTED) if each.meta.state == "provisional"] for day in days}
@@ -31,10 +31,10 @@ def capture(night: Night, lists: Lists) -> None:
         seen = [day for day in wanted[table.name] if served[day]]
         if seen:
             rows = [row for day in seen for each in served[day] for row in rows_of(each, lists)]
-            night.store.append(
+            run.store.append(
                 table,
                 pa.Table.from_pylist(rows, schema=table.schema),
-                Transaction({f"capture/{day}": 1 for day in seen}, night.pin.run_id),
+                Transaction({f"capture/{day}": 1 for day in seen}, run.pin.run_id),
             )
         crash_point(f"night.captured.{table.name}")
 

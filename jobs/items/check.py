@@ -10,36 +10,36 @@ from datetime import date
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from jobs.run.run import ONE_DAY, Night
+from jobs.run.run import ONE_DAY, Run
 from lakehouse.audit import checks, recount
 from lakehouse.tables import registry as tables
 
 
-def check(night: Night) -> None:
+def check(run: Run) -> None:
     """Passes when every check holds; keeps profile, results and distinct counts in the state.
 
     Raises:
         CheckFailedError: naming each check that failed; the staging is kept for a look.
     """
-    night.state.distinct = distinct_events(night)
-    with night.engine.failing_as("the profile of what was staged"):
-        profiles = {table.name: checks.profile(night.engine, night.staged(table), table) for table in tables.DERIVED}
-    night.state.profile = json.dumps(profiles, default=str)
+    run.state.distinct = distinct_events(run)
+    with run.engine.failing_as("the profile of what was staged"):
+        profiles = {table.name: checks.profile(run.engine, run.staged(table), table) for table in tables.DERIVED}
+    run.state.profile = json.dumps(profiles, default=str)
     results = checks.validate(
         profiles,
-        staged_rows=night.state.staged_rows,
-        event_total=sum(night.state.distinct.values()),
+        staged_rows=run.state.staged_rows,
+        event_total=sum(run.state.distinct.values()),
     )
-    night.state.checks = json.dumps([result.as_dict() for result in results])
+    run.state.checks = json.dumps([result.as_dict() for result in results])
     failures = [result.message for result in results if not result.passed]
-    failures += breaker(night)
-    failures += recount_differences(night)
-    night.refuse(failures)
+    failures += breaker(run)
+    failures += recount_differences(run)
+    run.refuse(failures)
 
 
-def distinct_events(night: Night) -> dict[date, int]:
+def distinct_events(run: Run) -> dict[date, int]:
     """Distinct accepted events per day: what the staged hours add up to."""
-    files = night.staged_files(tables.HOURLY_COUNTS)
+    files = run.staged_files(tables.HOURLY_COUNTS)
     if not files:
         return {}
     staged = ds.dataset(files, schema=tables.HOURLY_COUNTS.schema, format="parquet")
@@ -47,11 +47,11 @@ def distinct_events(night: Night) -> dict[date, int]:
     return dict(zip(sums["day"].to_pylist(), pc.cast(sums["event_count_sum"], "int64").to_pylist(), strict=True))
 
 
-def breaker(night: Night) -> list[str]:
+def breaker(run: Run) -> list[str]:
     """A day far larger or smaller than the one before it in the lake: likely a doubled or broken feed."""
-    policy = night.settings.night
+    policy = run.settings.night
     found = []
-    for day in night.pin.days:
+    for day in run.pin.days:
         small, large = sorted((day.rows, day.previous_rows))
         if small and large >= policy.breaker_min_rows and large > small * policy.breaker_ratio:
             found.append(
@@ -61,19 +61,19 @@ def breaker(night: Night) -> list[str]:
     return found
 
 
-def recount_differences(night: Night) -> list[str]:
+def recount_differences(run: Run) -> list[str]:
     """What DuckDB counts differently, from the pinned event files of the days and their neighbours."""
-    first = night.pin.first - ONE_DAY if night.pin.first > date.min else night.pin.first
-    last = night.pin.last + ONE_DAY if night.pin.last < date.max else night.pin.last
+    first = run.pin.first - ONE_DAY if run.pin.first > date.min else run.pin.first
+    last = run.pin.last + ONE_DAY if run.pin.last < date.max else run.pin.last
     return recount.differences(
-        event_files=night.store.files(tables.ITEM_EVENTS, night.pin.read_version, first, last),
-        staged={table.name: night.staged_files(table) for table in tables.DERIVED},
-        first=night.pin.first,
-        last=night.pin.last,
-        lookback=night.settings.night.dedup_lookback,
-        depth=night.settings.stream.list_depth,
-        rows=sum(day.rows for day in night.pin.days),
-        full_below=night.settings.night.recount_full_below,
-        day_rows={day.day: day.rows for day in night.pin.days},
-        spill=night.folder,
+        event_files=run.store.files(tables.ITEM_EVENTS, run.pin.read_version, first, last),
+        staged={table.name: run.staged_files(table) for table in tables.DERIVED},
+        first=run.pin.first,
+        last=run.pin.last,
+        lookback=run.settings.night.dedup_lookback,
+        depth=run.settings.stream.list_depth,
+        rows=sum(day.rows for day in run.pin.days),
+        full_below=run.settings.night.recount_full_below,
+        day_rows={day.day: day.rows for day in run.pin.days},
+        spill=run.folder,
     )

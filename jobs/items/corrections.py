@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from daybreak.accuracy import measure
 from daybreak.crashpoints import crash_point
 from daybreak.windows import Bucket, Window, days_between
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.stores.store import StaleReadError
 from lakehouse.tables import registry as tables
 
@@ -30,38 +30,38 @@ TRIES = 4
 """Of reading and replacing while runs of other days do the same."""
 
 
-def correct(night: Night) -> list[Row]:
+def correct(run: Run) -> list[Row]:
     """Commit the run's rows of `corrections` and return them. Days without evidence have none."""
-    days = days_between(night.pin.first, night.pin.last)
-    new = corrections(night, days)
+    days = days_between(run.pin.first, run.pin.last)
+    new = corrections(run, days)
     if new:
         for _ in range(TRIES):
             with suppress(StaleReadError):
-                commit_beside(night, new, days)
+                commit_beside(run, new, days)
                 break
         else:
-            commit_beside(night, new, days)
+            commit_beside(run, new, days)
     crash_point("night.corrections")
     return new
 
 
-def commit_beside(night: Night, new: list[Row], days: Sequence[date]) -> None:
+def commit_beside(run: Run, new: list[Row], days: Sequence[date]) -> None:
     """Put the run's rows beside those of other versions of the events.
 
     Raises:
         StaleReadError: another run replaced rows after ours were read; nothing was written.
     """
-    sequence = night.store.sequence(tables.CORRECTIONS)
-    committed = sorted(night.store.read(tables.CORRECTIONS, days=days).to_pylist(), key=in_table_order)
-    kept = [row for row in committed if row["lake_version"] != night.pin.lake_version]
+    sequence = run.store.sequence(tables.CORRECTIONS)
+    committed = sorted(run.store.read(tables.CORRECTIONS, days=days).to_pylist(), key=in_table_order)
+    kept = [row for row in committed if row["lake_version"] != run.pin.lake_version]
     wanted = sorted(kept + new, key=in_table_order)
     if wanted != committed:
-        night.store.replace(
+        run.store.replace(
             tables.CORRECTIONS,
-            night.pin.first,
-            night.pin.last,
+            run.pin.first,
+            run.pin.last,
             pa.Table.from_pylist(wanted, schema=tables.CORRECTIONS.schema),
-            replace(night.pin.transaction(tables.CORRECTIONS), based_on=sequence),
+            replace(run.pin.transaction(tables.CORRECTIONS), based_on=sequence),
         )
 
 
@@ -71,38 +71,38 @@ def in_table_order(row: Row) -> tuple[str, ...]:
     return (*(f"{row[column]!s:>20}" for column in grain), str(row["bucket_start"]))
 
 
-def corrections(night: Night, days: Sequence[date]) -> list[Row]:
+def corrections(run: Run, days: Sequence[date]) -> list[Row]:
     """One row per captured day or hour list, in table order."""
-    sketches = night.store.read(tables.SERVED_SKETCHES, days=days).to_pylist()
+    sketches = run.store.read(tables.SERVED_SKETCHES, days=days).to_pylist()
     entries: dict[Bucket, list[tuple[int, str, int]]] = defaultdict(list)
-    for row in night.store.read(tables.SERVED_LISTS, days=days).to_pylist():
+    for row in run.store.read(tables.SERVED_LISTS, days=days).to_pylist():
         entries[bucket_of(row)].append((row["position"], row["item_id"], row["estimate"]))
     if not sketches:
         return []
-    exact = ExactCounts(night, sorted({row["day"] for row in sketches}))
+    exact = ExactCounts(run, sorted({row["day"] for row in sketches}))
     rows = []
     for served in sorted(sketches, key=lambda row: (row["day"], row["window"], row["bucket_start"])):
         bucket = bucket_of(served)
         ordered = [(item_id, estimate) for _, item_id, estimate in sorted(entries.get(bucket, []))]
-        rows.append(correction(night, bucket, served, ordered, exact.of(bucket)))
+        rows.append(correction(run, bucket, served, ordered, exact.of(bucket)))
     return rows
 
 
-def correction(night: Night, bucket: Bucket, served: Row, ordered: list[tuple[str, int]], exact: pa.Table) -> Row:
+def correction(run: Run, bucket: Bucket, served: Row, ordered: list[tuple[str, int]], exact: pa.Table) -> Row:
     """The measures of one list; `exact` holds (item_id, count) of its whole bucket."""
     counts = dict(zip(exact["item_id"].to_pylist(), exact["count"].to_pylist(), strict=True))
     error_bound = float(str(served["error_bound"]))
-    measured = measure(ordered, counts, night.settings.night.report_k, error_bound)
+    measured = measure(ordered, counts, run.settings.night.report_k, error_bound)
     lost, late_weight = one_sided_law(served, exact)
     accounting = json.loads(str(served["accounting"] or "{}"))
     is_day = bucket.window is Window.DAY
-    pinned = next(day for day in night.pin.days if day.day == bucket.day)
+    pinned = next(day for day in run.pin.days if day.day == bucket.day)
     return {
         "day": bucket.day,
         "window": bucket.window.value,
         "bucket_start": bucket.start,
         "dimension": "",
-        "lake_version": night.pin.lake_version,
+        "lake_version": run.pin.lake_version,
         "k": measured.k,
         "recall": measured.recall,
         "precision": measured.precision,
@@ -123,7 +123,7 @@ def correction(night: Night, bucket: Bucket, served: Row, ordered: list[tuple[st
         "exact_weight": sum(counts.values()),
         "refused_count": accounting.get("refused"),
         "ahead_count": accounting.get("ahead"),
-        "duplicate_count": pinned.rows - night.state.distinct.get(bucket.day, 0) if is_day else None,
+        "duplicate_count": pinned.rows - run.state.distinct.get(bucket.day, 0) if is_day else None,
     }
 
 
@@ -153,9 +153,9 @@ def one_sided_law(served: Row, exact: pa.Table) -> tuple[int | None, int]:
 class ExactCounts:
     """Exact (item_id, count) of any hour or day of the run, read once."""
 
-    def __init__(self, night: Night, days: Sequence[date]) -> None:
-        self._daily = night.staged_rows(tables.DAILY_COUNTS, days, ["day", "item_id", "count"])
-        self._hourly = night.staged_rows(tables.HOURLY_COUNTS, days, ["day", "hour", "item_id", "count"])
+    def __init__(self, run: Run, days: Sequence[date]) -> None:
+        self._daily = run.staged_rows(tables.DAILY_COUNTS, days, ["day", "item_id", "count"])
+        self._hourly = run.staged_rows(tables.HOURLY_COUNTS, days, ["day", "hour", "item_id", "count"])
 
     def of(self, bucket: Bucket) -> pa.Table:
         """Every item of the bucket."""

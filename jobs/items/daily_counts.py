@@ -12,7 +12,7 @@ from datetime import date
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.engines.engine import StagedTable
 from lakehouse.engines.literals import day_literal
 from lakehouse.tables import registry as tables
@@ -34,7 +34,7 @@ def daily_counts(hourly: DataFrame, incomplete: Sequence[date]) -> DataFrame:
     return tables.DAILY_COUNTS.conform(hourly.transform(count_items).withColumn("is_complete", is_complete))
 
 
-def run(night: Night) -> StagedTable:
+def stage(run: Run) -> StagedTable:
     """Stage the run's days."""
-    incomplete = [day.day for day in night.pin.days if not day.is_complete]
-    return night.stage(tables.DAILY_COUNTS, daily_counts(night.staged(tables.HOURLY_COUNTS), incomplete))
+    incomplete = [day.day for day in run.pin.days if not day.is_complete]
+    return run.stage(tables.DAILY_COUNTS, daily_counts(run.staged(tables.HOURLY_COUNTS), incomplete))

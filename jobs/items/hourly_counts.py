@@ -5,7 +5,7 @@ Stages  hourly_counts  replaces the days' partitions and nothing else
 Grain   one row per (day, hour, item_id)
 Rerun   same events give the same rows; no column comes from the clock
 
-A run of more events than `night.bucket_rows` is counted in buckets of event ids, one after the other. Only
+A run of more events than `night.part_rows` is counted in parts of event ids, one after the other. Only
 events whose id may occur again are put in order there, which takes half the time of ordering all.
 """
 
@@ -19,13 +19,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.first_copies import SHARDS, filter_first_copies, filter_own_day, with_counted_day
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.engines.engine import StagedTable
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
 PARTS = "hourly_counts.parts"
-"""Folder in a run's staging for what a count in buckets keeps until its end."""
+"""Folder in a run's staging for what a count in parts keeps until its end."""
 
 KEYS = Table("copy_keys", "one per event", pa.schema([pa.field("copy_key", pa.int64())]), ())
 COPIED = Table(
@@ -33,25 +33,25 @@ COPIED = Table(
 )
 
 
-def bucket_count(rows: int, bucket_rows: int) -> int:
-    """Buckets so that each has about `bucket_rows` of `rows` events; at least one.
+def part_count(rows: int, part_rows: int) -> int:
+    """Parts so that each has about `part_rows` of `rows` events; at least one.
 
-    >>> [bucket_count(rows, 10) for rows in (0, 10, 11, 100)]
+    >>> [part_count(rows, 10) for rows in (0, 10, 11, 100)]
     [1, 1, 2, 10]
     """
-    return max(1, -(-rows // bucket_rows))
+    return max(1, -(-rows // part_rows))
 
 
-def filter_bucket(keyed: DataFrame, bucket: int, buckets: int) -> DataFrame:
-    """The rows whose `copy_key` falls into `bucket` of `buckets`; all copies of an event fall into the same.
+def filter_part(keyed: DataFrame, part: int, part_total: int) -> DataFrame:
+    """The rows whose `copy_key` falls into `part` of `part_total`; all copies of an event fall into the same.
 
-    The key modulo shards times buckets gives both places: its lowest part is the shard, the rest the bucket.
-    So a bucket spreads evenly over all shards.
+    The key modulo shards times parts gives both places: its lowest digits are the shard, the rest the part.
+    So a part spreads evenly over all shards.
     """
-    if buckets == 1:
+    if part_total == 1:
         return keyed
-    place = F.pmod(F.col("copy_key"), F.lit(SHARDS * buckets))
-    return keyed.filter((place >= F.lit(SHARDS * bucket)) & (place < F.lit(SHARDS * (bucket + 1))))
+    place = F.pmod(F.col("copy_key"), F.lit(SHARDS * part_total))
+    return keyed.filter((place >= F.lit(SHARDS * part)) & (place < F.lit(SHARDS * (part + 1))))
 
 
 def with_copy_key(events: DataFrame) -> DataFrame:
@@ -83,7 +83,7 @@ def count_items_by_hour(events: DataFrame) -> DataFrame:
 
 
 def merge_parts(parts: DataFrame) -> DataFrame:
-    """One row per (day, hour, item) of counts that were made bucket by bucket."""
+    """One row per (day, hour, item) of counts that were made part by part."""
     return parts.groupBy("day", "hour", "item_id").agg(
         F.sum("count").alias("count"),
         F.sum("event_count").alias("event_count"),
@@ -102,52 +102,52 @@ def hourly_counts(events: DataFrame, first: date, last: date, lookback: timedelt
     )
 
 
-def run(night: Night) -> StagedTable:
-    """Stage the run's days; in buckets when they are large."""
-    lookback, bucket_rows = night.settings.night.dedup_lookback, night.settings.night.bucket_rows
-    rows = sum(day.rows + day.lookback_rows for day in night.pin.days)
-    events, first, last = night.pinned_events(), night.pin.first, night.pin.last
-    if rows <= bucket_rows:
-        return night.stage(tables.HOURLY_COUNTS, hourly_counts(events, first, last, lookback))
-    parts = night.folder / PARTS
+def stage(run: Run) -> StagedTable:
+    """Stage the run's days; in parts when they are large."""
+    lookback, part_rows = run.settings.night.dedup_lookback, run.settings.night.part_rows
+    rows = sum(day.rows + day.lookback_rows for day in run.pin.days)
+    events, first, last = run.pinned_events(), run.pin.first, run.pin.last
+    if rows <= part_rows:
+        return run.stage(tables.HOURLY_COUNTS, hourly_counts(events, first, last, lookback))
+    parts = run.folder / PARTS
     shutil.rmtree(parts, ignore_errors=True)
     keyed = events.transform(with_counted_day, first, last, lookback).transform(with_copy_key)
-    files = staged_parts(night, keyed, parts, bucket_count(rows, bucket_rows))
-    merged = night.engine.read(files, tables.HOURLY_COUNTS.schema).transform(merge_parts)
-    staged = night.stage(tables.HOURLY_COUNTS, tables.HOURLY_COUNTS.conform(merged))
+    files = staged_parts(run, keyed, parts, part_count(rows, part_rows))
+    merged = run.engine.read(files, tables.HOURLY_COUNTS.schema).transform(merge_parts)
+    staged = run.stage(tables.HOURLY_COUNTS, tables.HOURLY_COUNTS.conform(merged))
     shutil.rmtree(parts)
     return staged
 
 
-def staged_parts(night: Night, keyed: DataFrame, parts: Path, buckets: int) -> list[str]:
-    """Files of counts whose sum is the table, made in steps that hold no more than a bucket at a time.
+def staged_parts(run: Run, keyed: DataFrame, parts: Path, part_total: int) -> list[str]:
+    """Files of counts whose sum is the table, made in steps that hold no more than a part at a time.
 
-    The keys of all events are kept in files; bucket by bucket those that occur more than once are found.
+    The keys of all events are kept in files; part by part those that occur more than once are found.
     Events of other keys have no copy and are counted as they are read. Only the rest is put in order: at
-    once when it is no larger than a bucket, which it is unless whole files came twice.
+    once when it is no larger than a part, which it is unless whole files came twice.
     """
-    engine, bucket_rows = night.engine, night.settings.night.bucket_rows
+    engine, part_rows = run.engine, run.settings.night.part_rows
     keys = engine.stage(keyed.select("copy_key"), KEYS, parts / "keys")
     copied = [
         engine.stage(
-            engine.read(keys.files, KEYS.schema).transform(filter_bucket, bucket, buckets).transform(count_copies),
+            engine.read(keys.files, KEYS.schema).transform(filter_part, part, part_total).transform(count_copies),
             COPIED,
-            parts / f"copied-{bucket}",
+            parts / f"copied-{part}",
         )
-        for bucket in range(buckets)
+        for part in range(part_total)
     ]
     shutil.rmtree(keys.folder)
-    at_once = sum(map(copied_events, copied)) <= bucket_rows
+    at_once = sum(map(copied_events, copied)) <= part_rows
     files: list[str] = []
-    for bucket, found in enumerate([copied] if at_once else [[each] for each in copied]):
+    for part, found in enumerate([copied] if at_once else [[each] for each in copied]):
         names = [name for each in found for name in each.files]
-        of_bucket = keyed.transform(filter_bucket, bucket, 1 if at_once else buckets)
+        of_part = keyed.transform(filter_part, part, 1 if at_once else part_total)
         known = engine.read(names, COPIED.schema).select("copy_key")
-        single = of_bucket.join(known, "copy_key", "left_anti")
-        first = of_bucket.join(known, "copy_key", "left_semi").transform(filter_first_copies)
+        single = of_part.join(known, "copy_key", "left_anti")
+        first = of_part.join(known, "copy_key", "left_semi").transform(filter_first_copies)
         for kind, events in (("single", single), ("first", first)):
             counted = events.transform(filter_own_day).transform(count_items_by_hour)
-            folder = parts / f"{kind}-{bucket}"
+            folder = parts / f"{kind}-{part}"
             files += engine.stage(tables.HOURLY_COUNTS.conform(counted), tables.HOURLY_COUNTS, folder).files
     return files
 

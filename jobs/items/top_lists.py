@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from daybreak import windows
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.engines.engine import StagedTable
 from lakehouse.tables import registry as tables
 
@@ -73,7 +73,7 @@ def top_lists(hourly: DataFrame, daily: DataFrame, depth: int) -> DataFrame:
     return tables.TOP_LISTS.conform(ranked, dimension="")
 
 
-def run(night: Night) -> StagedTable:
+def stage(run: Run) -> StagedTable:
     """Stage the run's days."""
-    hourly, daily = night.staged(tables.HOURLY_COUNTS), night.staged(tables.DAILY_COUNTS)
-    return night.stage(tables.TOP_LISTS, top_lists(hourly, daily, night.settings.stream.list_depth))
+    hourly, daily = run.staged(tables.HOURLY_COUNTS), run.staged(tables.DAILY_COUNTS)
+    return run.stage(tables.TOP_LISTS, top_lists(hourly, daily, run.settings.stream.list_depth))

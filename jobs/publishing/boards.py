@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from daybreak.crashpoints import crash_point
 from daybreak.errors import UsageError
 from daybreak.serving.boards import BoardLists, BoardMeta, Place, content_hash
-from jobs.boards.derive import BoardNight
+from jobs.boards.derive import BoardRun
 from jobs.boards.plan import Ranked
 from jobs.run.run import Pin
 from lakehouse.stores.store import Store, Transaction
@@ -44,16 +44,16 @@ class Content:
         return sum(players for _, players in self.histogram)
 
 
-def publish(boards: BoardNight, lists: BoardLists) -> int:
+def publish(boards: BoardRun, lists: BoardLists) -> int:
     """Publish what the run ranked, and return how many boards that were.
 
     Raises:
         FenceRefusedError: Redis holds a newer one.
     """
-    night = boards.night
+    run = boards.run
     chosen = to_publish(boards, lists)
     contents = list(board_contents(boards, chosen))
-    generations = allot_generations(night.store, night.pin, contents, night.clock())
+    generations = allot_generations(run.store, run.pin, contents, run.clock())
     crash_point("boards.publications")
     for content in contents:
         name, period = content.ranked.board.name, content.ranked.period.name
@@ -62,27 +62,27 @@ def publish(boards: BoardNight, lists: BoardLists) -> int:
             period,
             content.places,
             content.histogram,
-            meta_of(content, night.pin, generations[name, period]),
+            meta_of(content, run.pin, generations[name, period]),
         )
     retire(boards, lists)
     return len(contents)
 
 
-def to_publish(boards: BoardNight, lists: BoardLists) -> list[Ranked]:
+def to_publish(boards: BoardRun, lists: BoardLists) -> list[Ranked]:
     """The open and recent periods of the run, and those that Redis serves already; none with an incomplete day."""
-    open_days = [day.day for day in boards.night.pin.days if not day.is_complete]
+    open_days = [day.day for day in boards.run.pin.days if not day.is_complete]
     served = {(board.name, period) for board in boards.boards for period in lists.periods(board.name)}
-    newest = max((each.as_of for each in boards.run.ranked), default=date.min)
+    newest = max((each.as_of for each in boards.plan.ranked), default=date.min)
     oldest = newest - RECENT if newest - date.min > RECENT else date.min
     return [
         each
-        for each in boards.run.ranked
+        for each in boards.plan.ranked
         if (each.as_of >= oldest or (each.board.name, each.period.name) in served)
         and not any(each.period.holds(day) and day <= each.as_of for day in open_days)
     ]
 
 
-def retire(boards: BoardNight, lists: BoardLists) -> list[tuple[str, str]]:
+def retire(boards: BoardRun, lists: BoardLists) -> list[tuple[str, str]]:
     """Take away what Redis serves and boards.toml ranks no more; closed periods stay. Returns what was taken."""
     gone = []
     for name in lists.names():
@@ -90,13 +90,13 @@ def retire(boards: BoardNight, lists: BoardLists) -> list[tuple[str, str]]:
             try:
                 boards.boards.period(boards.boards.board(name), period)
             except UsageError:
-                if (name, period) not in boards.run.closed:
+                if (name, period) not in boards.plan.closed:
                     lists.remove(name, period)
                     gone.append((name, period))
     return gone
 
 
-def board_contents(boards: BoardNight, chosen: Sequence[Ranked]) -> Iterator[Content]:
+def board_contents(boards: BoardRun, chosen: Sequence[Ranked]) -> Iterator[Content]:
     """Places and histogram of each of the chosen, from the staged rows that this run committed."""
     places: dict[tuple[date, str, str], list[Place]] = defaultdict(list)
     for row in staged_rows(boards, tables.BOARD_SNAPSHOTS, chosen).to_pylist():
@@ -119,10 +119,10 @@ def board_contents(boards: BoardNight, chosen: Sequence[Ranked]) -> Iterator[Con
         yield Content(each, ordered, histogram, content_hash(ordered, histogram))
 
 
-def staged_rows(boards: BoardNight, table: Table, chosen: Sequence[Ranked]) -> pa.Table:
+def staged_rows(boards: BoardRun, table: Table, chosen: Sequence[Ranked]) -> pa.Table:
     """The staged rows of the chosen."""
     days = sorted({each.as_of for each in chosen})
-    rows = boards.night.staged_rows(table, days)
+    rows = boards.run.staged_rows(table, days)
     periods = pa.array(sorted({each.period.name for each in chosen}), pa.string())
     return rows.filter(pc.is_in(rows["period"], periods))
 

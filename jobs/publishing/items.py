@@ -17,7 +17,7 @@ import pyarrow as pa
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
 from daybreak.windows import Bucket, bucket_of_label, day_bounds
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.stores.store import Transaction
 from lakehouse.tables import registry as tables
 
@@ -34,27 +34,27 @@ class DayContent:
     content_hash: str
 
 
-def publish(night: Night, lists: Lists) -> dict[date, int]:
+def publish(run: Run, lists: Lists) -> dict[date, int]:
     """Publish the run's complete days; returns the generation of each. Incomplete days leave Redis alone.
 
     Raises:
         FenceRefusedError: Redis holds lists of a newer version of the events.
         CheckFailedError: a count that Redis cannot hold exactly; the rest of its day is published.
     """
-    complete = [day.day for day in night.pin.days if day.is_complete]
+    complete = [day.day for day in run.pin.days if day.is_complete]
     if not complete:
         return {}
-    as_of = night.clock()
-    contents = day_contents(night, complete, as_of)
-    generations = allot_generations(night, contents, as_of)
+    as_of = run.clock()
+    contents = day_contents(run, complete, as_of)
+    generations = allot_generations(run, contents, as_of)
     crash_point("night.publications")
     for content in contents:
         lists.publish_exact(
             content.day,
             content.lists,
             generation=generations[content.day],
-            run_id=night.pin.run_id,
-            lake_version=night.pin.lake_version,
+            run_id=run.pin.run_id,
+            lake_version=run.pin.lake_version,
             as_of=as_of,
             content_hash=content.content_hash,
         )
@@ -62,15 +62,15 @@ def publish(night: Night, lists: Lists) -> dict[date, int]:
     return generations
 
 
-def day_contents(night: Night, days: Sequence[date], as_of: datetime) -> list[DayContent]:
+def day_contents(run: Run, days: Sequence[date], as_of: datetime) -> list[DayContent]:
     """The exact lists of `days`, from the staged rows that this run committed."""
     entries: dict[tuple[str, datetime], list[tuple[int, str, int]]] = defaultdict(list)
     population: dict[tuple[str, datetime], int] = {}
-    for row in night.staged_rows(tables.TOP_LISTS, days).to_pylist():
+    for row in run.staged_rows(tables.TOP_LISTS, days).to_pylist():
         named = (row["window"], row["bucket_start"])
         entries[named].append((row["position"], row["item_id"], row["count"]))
         population[named] = row["population"]
-    totals = bucket_totals(night, days)
+    totals = bucket_totals(run, days)
     contents = []
     for day in days:
         lists = []
@@ -84,12 +84,12 @@ def day_contents(night: Night, days: Sequence[date], as_of: datetime) -> list[Da
                 generation=0,
                 as_of=as_of,
                 complete_through=day_bounds(day)[1],
-                run_id=night.pin.run_id,
-                lake_version=night.pin.lake_version,
+                run_id=run.pin.run_id,
+                lake_version=run.pin.lake_version,
                 events_total=events,
                 items_total=population.get(named, 0),
                 total_weight=weight,
-                depth=night.settings.stream.list_depth,
+                depth=run.settings.stream.list_depth,
                 error_bound=0.0,
                 confidence=1.0,
                 content_hash=content_hash(ordered),
@@ -102,10 +102,10 @@ def day_contents(night: Night, days: Sequence[date], as_of: datetime) -> list[Da
     return contents
 
 
-def bucket_totals(night: Night, days: Sequence[date]) -> dict[Bucket, tuple[int, int]]:
+def bucket_totals(run: Run, days: Sequence[date]) -> dict[Bucket, tuple[int, int]]:
     """(events, weight) of every hour and day that has any."""
     hours = (
-        night.staged_rows(tables.HOURLY_COUNTS, days, ["day", "hour", "count", "event_count"])
+        run.staged_rows(tables.HOURLY_COUNTS, days, ["day", "hour", "count", "event_count"])
         .group_by(["day", "hour"])
         .aggregate([("event_count", "sum"), ("count", "sum")])
     )
@@ -118,10 +118,10 @@ def bucket_totals(night: Night, days: Sequence[date]) -> dict[Bucket, tuple[int,
     return totals
 
 
-def allot_generations(night: Night, contents: Sequence[DayContent], as_of: datetime) -> dict[date, int]:
+def allot_generations(run: Run, contents: Sequence[DayContent], as_of: datetime) -> dict[date, int]:
     """The generation of each day: kept while its content is equal, else one above the last, recorded first."""
     newest: dict[date, tuple[int, str]] = {}
-    for row in night.store.read(tables.PUBLICATIONS, days=[content.day for content in contents]).to_pylist():
+    for row in run.store.read(tables.PUBLICATIONS, days=[content.day for content in contents]).to_pylist():
         if row["board"] is not None:
             continue
         newest[row["day"]] = max(newest.get(row["day"], (0, "")), (row["generation"], row["content_hash"]))
@@ -133,16 +133,16 @@ def allot_generations(night: Night, contents: Sequence[DayContent], as_of: datet
                 "day": c.day,
                 "generation": generations[c.day],
                 "content_hash": c.content_hash,
-                "run_id": night.pin.run_id,
-                "lake_version": night.pin.lake_version,
+                "run_id": run.pin.run_id,
+                "lake_version": run.pin.lake_version,
                 "action": "publish",
                 "published_at": as_of,
             }
             for c in changed
         ]
-        night.store.append(
+        run.store.append(
             tables.PUBLICATIONS,
             pa.Table.from_pylist(rows, schema=tables.PUBLICATIONS.schema),
-            Transaction({f"publish/{c.day}": generations[c.day] for c in changed}, night.pin.run_id),
+            Transaction({f"publish/{c.day}": generations[c.day] for c in changed}, run.pin.run_id),
         )
     return generations

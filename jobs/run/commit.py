@@ -12,78 +12,76 @@ from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from daybreak.log import log
 from daybreak.settings import Settings
-from jobs.run.context import Place
-from jobs.run.run import Night, RunState, code_version, saved_runs
+from jobs.run.context import Context
+from jobs.run.run import Run, RunState, code_version, saved_runs
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
 
-def commit(night: Night) -> None:
+def commit(run: Run) -> None:
     """Replace the run's days in every derived table, then write the manifest.
 
     Raises:
         FenceRefusedError: a newer run has committed one of the days, or another was never finished.
         CheckFailedError: the staging is not what was checked.
     """
-    refuse_foreign_commits(night)
-    night.state.step = "committing"
-    night.save()
+    refuse_foreign_commits(run)
+    run.state.step = "committing"
+    run.save()
     crash_point("night.committing")
-    commit_tables(night)
-    refuse_foreign_commits(night)
-    finish(night)
+    commit_tables(run)
+    refuse_foreign_commits(run)
+    finish(run)
 
 
-def commit_tables(night: Night) -> None:
+def commit_tables(run: Run) -> None:
     """Replace the run's days in every derived table, where this run has not yet done so."""
-    for table in night.tables:
-        if not holds_our_commit(night, table):
-            span = night.span(table)
-            night.store.replace(table, *span, staged_rows(night, table), night.pin.transaction(table, span))
+    for table in run.tables:
+        if not holds_our_commit(run, table):
+            span = run.span(table)
+            run.store.replace(table, *span, staged_rows(run, table), run.pin.transaction(table, span))
         crash_point(f"night.committed.{table.name}")
 
 
-def finish(night: Night) -> None:
+def finish(run: Run) -> None:
     """Write the manifest of a run whose tables are all committed."""
-    write_manifest(night)
-    crash_point(f"{'night' if night.pin.kind == 'items' else 'boards'}.manifest")
-    night.state.step = "committed"
-    night.save()
+    write_manifest(run)
+    crash_point(f"{'night' if run.pin.kind == 'items' else 'boards'}.manifest")
+    run.state.step = "committed"
+    run.save()
 
 
-def holds_our_commit(night: Night, table: Table) -> bool:
+def holds_our_commit(run: Run, table: Table) -> bool:
     """Whether this very run has already replaced its days in `table` and nothing newer has.
 
     A claim fences the days off and changes no row, so it is no such commit: the replace takes it up.
     """
-    due = night.pin.transaction(table, night.span(table)).versions
-    return night.store.transaction_versions(table, due) == due and any(
-        commit.run_id == night.pin.run_id for commit in night.store.commits_after(table, -1)
+    due = run.pin.transaction(table, run.span(table)).versions
+    return run.store.transaction_versions(table, due) == due and any(
+        commit.run_id == run.pin.run_id for commit in run.store.commits_after(table, -1)
     )
 
 
-def staged_rows(night: Night, table: Table) -> StagedTable:
+def staged_rows(run: Run, table: Table) -> StagedTable:
     """What the run staged; the store checks that it has the registry's schema and the run's days.
 
     Raises:
         CheckFailedError: the staging is not what was checked.
     """
-    files = night.staged_files(table)
-    rows = night.staged_row_count(table)
-    if rows != night.state.staged_rows.get(table.name):
-        raise CheckFailedError(
-            f"staging of {table.name} in {night.folder} is not what was checked; run the night again"
-        )
-    return StagedTable(table, night.folder / table.name, rows, tuple(files))
+    files = run.staged_files(table)
+    rows = run.staged_row_count(table)
+    if rows != run.state.staged_rows.get(table.name):
+        raise CheckFailedError(f"staging of {table.name} in {run.folder} is not what was checked; run the night again")
+    return StagedTable(table, run.folder / table.name, rows, tuple(files))
 
 
-def write_manifest(night: Night) -> None:
+def write_manifest(run: Run) -> None:
     """Append the run to `runs`, unless it is there already."""
-    pin, state = night.pin, night.state
+    pin, state = run.pin, run.state
     app_id = f"runs/{pin.run_id}"
-    if night.store.transaction_version(tables.RUNS, app_id) is not None:
+    if run.store.transaction_version(tables.RUNS, app_id) is not None:
         return
     row = {
         "run_id": pin.run_id,
@@ -92,7 +90,7 @@ def write_manifest(night: Night) -> None:
         "last_day": pin.last,
         "lake_version": pin.lake_version,
         "attempt": pin.attempt,
-        "table_versions": list(manifest_versions(night).items()),
+        "table_versions": list(manifest_versions(run).items()),
         "days": [
             day.model_dump()
             | {
@@ -106,32 +104,32 @@ def write_manifest(night: Night) -> None:
         "code_version": code_version(),
         "parameters_hash": state.parameters_hash,
         "outcome": "committed",
-        "committed_at": night.clock(),
+        "committed_at": run.clock(),
     }
     rows = pa.Table.from_pylist([row], schema=tables.RUNS.schema)
-    night.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
+    run.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
 
 
-def manifest_versions(night: Night) -> dict[str, int]:
+def manifest_versions(run: Run) -> dict[str, int]:
     """The manifest after this run: its tables as they are now, everything else as the manifest before had it."""
-    pin = night.pin
+    pin = run.pin
     events = tables.ITEM_EVENTS if pin.kind == "items" else tables.SCORE_EVENTS
     read = {events.name: pin.read_version} if pin.read_version >= 0 else {}
-    return newest_manifest_versions(night) | {table.name: night.store.version(table) for table in night.tables} | read
+    return newest_manifest_versions(run) | {table.name: run.store.version(table) for table in run.tables} | read
 
 
-def refuse_foreign_commits(night: Night) -> None:
+def refuse_foreign_commits(run: Run) -> None:
     """Keep a half-committed night of somebody else out of the manifest.
 
     Raises:
         FenceRefusedError: another run has committed since the last manifest and is not finished.
     """
-    known = {row["run_id"] for row in night.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
-    versions = newest_manifest_versions(night)
-    for table in night.tables:
-        ours = night.span(table)
-        for found in night.store.commits_after(table, versions.get(table.name, -1)):
-            if found.run_id is None or found.run_id in known or found.run_id == night.pin.run_id:
+    known = {row["run_id"] for row in run.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
+    versions = newest_manifest_versions(run)
+    for table in run.tables:
+        ours = run.span(table)
+        for found in run.store.commits_after(table, versions.get(table.name, -1)):
+            if found.run_id is None or found.run_id in known or found.run_id == run.pin.run_id:
                 continue
             if found.days and ours[0] <= found.days[0] and found.days[1] <= ours[1]:
                 continue  # ours replaces them
@@ -142,9 +140,9 @@ def refuse_foreign_commits(night: Night) -> None:
             )
 
 
-def newest_manifest_versions(night: Night) -> dict[str, int]:
+def newest_manifest_versions(run: Run) -> dict[str, int]:
     """Table versions of the newest manifest; empty when there is none."""
-    runs = night.store.read(tables.RUNS)
+    runs = run.store.read(tables.RUNS)
     if not runs.num_rows:
         return {}
     newest = max(runs.to_pylist(), key=lambda row: (row["committed_at"], row["run_id"]))
@@ -156,7 +154,7 @@ def unfinished(settings: Settings, but: str | None) -> list[RunState]:
     return [state for state in saved_runs(settings) if state.step == "committing" and state.pin.run_id != but]
 
 
-def finish_others(place: Place, but: str | None = None) -> list[str]:
+def finish_others(context: Context, but: str | None = None) -> list[str]:
     """Roll dead runs forward from their checked staging, all of them save the run `but`, and say so.
 
     One that a newer run has overtaken, or whose staging has changed, is abandoned; if it left a table half
@@ -165,8 +163,8 @@ def finish_others(place: Place, but: str | None = None) -> list[str]:
     Returns the run ids that were finished.
     """
     whole = []
-    for state in unfinished(place.settings, but):
-        other = place.night(state)
+    for state in unfinished(context.settings, but):
+        other = context.run(state)
         try:
             commit_tables(other)
             whole.append(other)

@@ -12,14 +12,14 @@ from daybreak.serving.connection import connect
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
-from jobs.run.run import Night, RunState
+from jobs.run.run import Run, RunState
 from lakehouse.engines.engine import Engine
 from lakehouse.opening import open_engine, open_store
 from lakehouse.stores.store import Store
 
 
 @dataclass(frozen=True)
-class Place:
+class Context:
     """Settings, lake, Redis, clock, engine, boards. Ends its engine, which starts on first use, when it is left."""
 
     settings: Settings
@@ -40,17 +40,17 @@ class Place:
         """The boards in Redis."""
         return BoardLists(self.lists.client, self.settings.redis)
 
-    def night(self, state: RunState) -> Night:
+    def run(self, state: RunState) -> Run:
         """The night of a run, on this place."""
-        return Night(self.settings, self.store, self.clock, state, self.engine)
+        return Run(self.settings, self.store, self.clock, state, self.engine)
 
     def lease(self, run_id: str) -> Lease:
         """The lease that lets one night run at a time; renewed while it is held."""
         return Lease(self.lists.client, "night", run_id, self.settings.night.lease)
 
 
-def open_place(settings: Settings) -> Place:
+def open_context(settings: Settings) -> Context:
     """The place that the settings name; starts no engine, and the embedded Redis where they want one."""
     engine = open_engine(settings)
     store, lists = open_store(settings, engine), Lists(connect(settings), settings.redis)
-    return Place(settings, store, lists, clock.now, engine, boards.load(settings.boards_folder))
+    return Context(settings, store, lists, clock.now, engine, boards.load(settings.boards_folder))

@@ -93,7 +93,7 @@ class RunState(BaseModel):
 
 
 @dataclass
-class Night:
+class Run:
     """One run over the days `pin.first` to `pin.last`. Jobs read and stage through it; none commits."""
 
     settings: Settings

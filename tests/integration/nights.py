@@ -16,7 +16,7 @@ from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import Summary, nightly
-from jobs.run.context import Place
+from jobs.run.context import Context
 from lakehouse.engines.engine import Engine
 from lakehouse.opening import open_engine, open_store
 from lakehouse.tables import registry as tables
@@ -71,8 +71,8 @@ class World:
         return Lists(connect(self.settings), self.settings.redis)
 
     @property
-    def place(self) -> Place:
-        return Place(self.settings, self.store, self.lists, clock.now, self.engine, self.boards)
+    def context(self) -> Context:
+        return Context(self.settings, self.store, self.lists, clock.now, self.engine, self.boards)
 
     def file(self, name: str, events: Iterable[Mapping[str, object]]) -> Path:
         path = self.home / name
@@ -98,7 +98,7 @@ class World:
         self.command("stream", str(self.home / name), "--until-idle", "--relative-error", "0.2", "--force-cells")
 
     def night(self, first: date, last: date | None = None, **options: bool) -> Summary:
-        return nightly(self.place, first, last or first, progress=lambda _: None, **options)
+        return nightly(self.context, first, last or first, progress=lambda _: None, **options)
 
     def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

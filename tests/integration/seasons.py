@@ -140,13 +140,13 @@ def final(world: World, version: Version) -> list[Row]:
 
 def served(world: World, board: str, period: str) -> list[tuple[int, str]]:
     """(rank, player) of what Redis serves."""
-    found = world.place.board_lists.top(board, period, 100)
+    found = world.context.board_lists.top(board, period, 100)
     return [(place.rank, place.player_id) for place in found.places] if found else []
 
 
 def everything_served(world: World) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """All that Redis serves of every board."""
-    lists = world.place.board_lists
+    lists = world.context.board_lists
     return {
         (board.name, period): served(world, board.name, period)
         for board in world.boards

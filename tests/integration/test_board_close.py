@@ -20,7 +20,7 @@ from jobs.closing import versions as board_versions
 from jobs.closing.amend import amend
 from jobs.closing.close import Closed, close, due
 from jobs.closing.exceptions import accept, exceptions
-from jobs.run.context import Place
+from jobs.run.context import Context
 from lakehouse.tables import registry as tables
 from tests.engines import NAMES, Engines
 from tests.integration.nights import D1, D2, D3, World
@@ -87,14 +87,14 @@ def undisturbed(template: Path, tmp_path_factory: pytest.TempPathFactory, engine
     home = tmp_path_factory.mktemp("undisturbed") / "home"
     shutil.copytree(template, home)
     made = seasonal_world(home, engines["sail"])
-    found = close(made.place, "goals", "march").content_hash
+    found = close(made.context, "goals", "march").content_hash
     stopped(made)
     return found
 
 
-def at(world: World, now: datetime) -> Place:
+def at(world: World, now: datetime) -> Context:
     """The place at another time."""
-    return replace(world.place, clock=lambda: now)
+    return replace(world.context, clock=lambda: now)
 
 
 def table_rows(world: World, board: str) -> dict[str, int]:
@@ -110,24 +110,24 @@ def test_every_board_of_a_season_is_closed_as_the_oracle_ranks_it(tmp_path: Path
     world = played_world(tmp_path / "home", engines[name])
     try:
         for board in ("goals", "peak", "form"):
-            closed = close(world.place, board, "march")
+            closed = close(world.context, board, "march")
             assert final(world, closed) == oracle(world, board)
             assert (closed.version, closed.kind, closed.population) == (1, "close", len(oracle(world, board)))
             rows = table_rows(world, board)
-            assert close(world.place, board, "march") == closed
+            assert close(world.context, board, "march") == closed
             assert table_rows(world, board) == rows
-            meta = world.place.board_lists.meta(board, "march")
+            meta = world.context.board_lists.meta(board, "march")
             assert (meta.state, meta.version, meta.population) == ("closed", 1, closed.population)
             depth = world.boards.board(board).depth
             assert served(world, board, "march") == [(row.rank, row.player_id) for row in oracle(world, board)[:depth]]
-            amended = amend(world.place, closed, "again", "nothing changed")
+            amended = amend(world.context, closed, "again", "nothing changed")
             assert amended == closed, "the same events give the same digest"
     finally:
         stopped(world)
 
 
 def test_prizes_are_those_of_the_board(world: World):
-    close(world.place, "goals", "march")
+    close(world.context, "goals", "march")
     rows = world.store.read(tables.SEASON_PRIZES).to_pylist()
     found = {(row["player_id"], row["prize"]): (row["slots"], row["among"]) for row in rows}
     ranked = oracle(world, "goals")
@@ -158,7 +158,7 @@ def test_equals_at_the_edge_of_a_prize_get_what_the_policy_says(
     ingest(world, "s.jsonl", [score(p, p, n, f"{D1}T10:0{i}") for i, (p, n) in enumerate(points.items())], through=D1)
     world.night(D1)
     try:
-        close(world.place, "cup", str(D1))
+        close(world.context, "cup", str(D1))
         found: dict[str, list[str]] = {}
         for row in sorted(world.store.read(tables.SEASON_PRIZES).to_pylist(), key=lambda row: row["prize"]):
             part = "" if row["among"] == 1 else f" {row['slots']}/{row['among']}"
@@ -177,24 +177,24 @@ def test_a_close_waits_for_the_end_and_the_grace(world: World):
 
 def test_what_has_no_end_or_is_unknown_is_refused(world: World):
     with pytest.raises(UsageError, match="all_time has no end"):
-        close(world.place, "goals", "all_time")
+        close(world.context, "goals", "all_time")
     with pytest.raises(UsageError, match="no board 'gaols'"):
-        close(world.place, "gaols", "march")
+        close(world.context, "gaols", "march")
     with pytest.raises(UsageError, match="does not rank 2026-W10"):
-        close(world.place, "peak", "2026-W10")
+        close(world.context, "peak", "2026-W10")
 
 
 def test_days_that_are_open_stale_or_not_corrected_are_refused_with_the_command_that_mends_it(world: World):
     with pytest.raises(InputIncompleteError, match="2026-03-08 is not complete"):
-        close(world.place, "goals", "2026-W10")
+        close(world.context, "goals", "2026-W10")
     ingest(world, "late.jsonl", [score("late", "eli", 9, f"{D2}T12:00")])
     with pytest.raises(InputIncompleteError, match=f"daybreak nightly --from {D2} --to {D2}"):
-        close(world.place, "goals", "march")
+        close(world.context, "goals", "march")
     world.night(D2)
-    assert close(world.place, "goals", "march").version == 1
+    assert close(world.context, "goals", "march").version == 1
     ingest(world, "more.jsonl", [score("more", "eli", 9, "2026-03-05T12:00")], through=D3 + timedelta(days=5))
     with pytest.raises(InputIncompleteError, match="2026-03-05 to 2026-03-05 must be corrected first"):
-        close(world.place, "goals", "2026-W10")
+        close(world.context, "goals", "2026-W10")
 
 
 def test_days_that_were_derived_by_other_rules_are_refused(world: World):
@@ -204,11 +204,11 @@ def test_days_that_were_derived_by_other_rules_are_refused(world: World):
     )
     for board in ("fresh", "peak"):
         with pytest.raises(InputIncompleteError, match=f"daybreak nightly --from {D1} --to {D3}"):
-            close(other.place, board, "march")
-    assert close(other.place, "goals", "march").version == 1
+            close(other.context, board, "march")
+    assert close(other.context, "goals", "march").version == 1
     other.night(D1, D3)
     for board in ("fresh", "peak"):
-        assert final(other, close(other.place, board, "march")) == oracle(other, board)
+        assert final(other, close(other.context, board, "march")) == oracle(other, board)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -223,9 +223,9 @@ def test_any_season_is_closed_as_by_the_oracle_and_amended_without_changes_to_th
     world.night(D3)
     try:
         for board in world.boards:
-            closed = close(world.place, board.name, "march")
+            closed = close(world.context, board.name, "march")
             assert final(world, closed) == oracle(world, board.name), board.name
-            assert amend(world.place, closed, "again", "nothing changed") == closed, board.name
+            assert amend(world.context, closed, "again", "nothing changed") == closed, board.name
     finally:
         stopped(world)
 
@@ -237,15 +237,15 @@ def test_a_board_of_items_is_closed_and_amended_like_any_other(tmp_path: Path, e
     world.ingest("items.jsonl", [*items, item_event("e9", "talk", f"{D2}T10:00", category="talk")], through=D3)
     world.night(D1, D3)
     try:
-        closed = close(world.place, "plays", "march")
+        closed = close(world.context, "plays", "march")
         assert [(row.player_id, row.points) for row in final(world, closed)] == [
             ("song-1", 12),
             ("song-0", 9),
             ("song-2", 7),
         ]
         world.ingest("late.jsonl", [item_event("late", "song-2", f"{D2}T11:00", weight=9, category="song")])
-        assert [(row["player_id"], row["points"]) for row in exceptions(world.place)] == [("song-2", 9)]
-        made = accept(world.place, "plays", "march", "late", "the log was late")
+        assert [(row["player_id"], row["points"]) for row in exceptions(world.context)] == [("song-2", 9)]
+        made = accept(world.context, "plays", "march", "late", "the log was late")
         best = final(world, made)[0]
         assert (best.player_id, best.points) == ("song-2", 16)
     finally:
@@ -267,10 +267,10 @@ def any_scores(random: Random) -> list[dict[str, object]]:
 
 
 def test_a_night_that_corrects_a_day_leaves_the_closed_period_alone(world: World):
-    closed = close(world.place, "goals", "march")
+    closed = close(world.context, "goals", "march")
     ingest(world, "late.jsonl", [score("late", "gus", 90, f"{D2}T12:00")])
     world.night(D2)
-    assert close(world.place, "goals", "march") == closed
+    assert close(world.context, "goals", "march") == closed
     assert served(world, "goals", "march")[0] == (1, "cai")
     assert served(world, "goals", "all_time")[0] == (1, "gus"), "an open period counts what came late at once"
 
@@ -294,7 +294,7 @@ def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_nex
     """The ban knew of no closed period, and the ranks that were there already knew of no ban."""
     words = ("board", "close", "goals", "march", "--format", "json")
     world.command(*words, code=-9, DAYBREAK_CRASH_AT="close.ranks")
-    bans.ban(world.place, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    bans.ban(world.context, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
     out, _ = world.command(*words)
     assert json.loads(out)["version"] == 2
     first, second = board_versions.versions(world.store)
@@ -309,7 +309,7 @@ def test_a_dry_run_shows_what_the_close_then_makes_and_writes_nothing(world: Wor
         return {name: world.store.version(table) for name, table in tables.TABLES.items()}
 
     before, staged = versions(), set(world.settings.staging_root.iterdir())
-    assert due(world.place) == [(name, "march") for name in ("goals", "peak", "form")]
+    assert due(world.context) == [(name, "march") for name in ("goals", "peak", "form")]
     out, err = world.command("board", "close", "goals", "march", "--dry-run", "--format", "json")
     shown = [json.loads(line) for line in out.splitlines()]
     assert [(row["rank"], row["player_id"]) for row in shown] == [(r.rank, r.player_id) for r in oracle(world, "goals")]
@@ -318,11 +318,11 @@ def test_a_dry_run_shows_what_the_close_then_makes_and_writes_nothing(world: Wor
     assert "would change" in banned
     assert (versions(), set(world.settings.staging_root.iterdir())) == (before, staged)
     assert served(world, "goals", "march")[0] == (1, "cai")
-    assert close(world.place, "goals", "march").content_hash in err
+    assert close(world.context, "goals", "march").content_hash in err
     assert "is closed already" in world.command("board", "close", "goals", "march", "--dry-run")[1]
-    assert due(world.place) == [("peak", "march"), ("form", "march")]
+    assert due(world.context) == [("peak", "march"), ("form", "march")]
     world.command("board", "close", "--due")
-    assert due(world.place) == []
+    assert due(world.context) == []
     assert "--due goes alone" in world.command("board", "close", "goals", "--due", code=2)[1]
 
 
@@ -331,7 +331,7 @@ def test_two_closes_at_once_make_one_version(world: World, undisturbed: str):
 
     def once() -> None:
         try:
-            found.append(close(world.place, "goals", "march"))
+            found.append(close(world.context, "goals", "march"))
         except DaybreakError as error:
             found.append(error)
 
@@ -342,7 +342,7 @@ def test_two_closes_at_once_make_one_version(world: World, undisturbed: str):
         thread.join()
     assert any(isinstance(each, Closed) for each in found)
     assert all(isinstance(each, Closed | FenceRefusedError) for each in found), found
-    close(world.place, "goals", "march")
+    close(world.context, "goals", "march")
     assert_one_version(world, undisturbed)
 
 
@@ -354,32 +354,32 @@ def test_a_close_that_lost_its_lease_does_not_make_a_second_version(
     def overtaken(*given: object) -> None:
         monkeypatch.setattr(board_versions, "append_ranks", staging)
         world.lists.client.flushall()  # the lease is gone, and another close gets through
-        close(world.place, "goals", "march")
+        close(world.context, "goals", "march")
         staging(*given)
 
     monkeypatch.setattr(board_versions, "append_ranks", overtaken)
     with pytest.raises(FenceRefusedError, match="season_ranks/goals/march is at version 1"):
-        close(world.place, "goals", "march")
+        close(world.context, "goals", "march")
     assert_one_version(world, undisturbed)
 
 
 def test_a_redis_that_was_lost_gets_the_closed_board_back(world: World):
-    closed = close(world.place, "goals", "march")
+    closed = close(world.context, "goals", "march")
     before = served(world, "goals", "march")
     world.lists.client.flushall()
-    assert close(world.place, "goals", "march") == closed
+    assert close(world.context, "goals", "march") == closed
     assert served(world, "goals", "march") == before
 
 
 def test_a_closed_period_keeps_the_rules_that_it_was_published_by(world: World):
-    closed = close(world.place, "goals", "march")
+    closed = close(world.context, "goals", "march")
     changed = BOARDS.format(goals="", peak="", form="").replace("[goals]", '[goals]\nrank_style = "ordinal"')
     other = seasonal_world(world.home, world.engine, changed)
-    assert amend(other.place, closed, "again", "nothing changed") == closed
+    assert amend(other.context, closed, "again", "nothing changed") == closed
     other.lists.client.flushall()
-    found = lookup(other.store, other.place.board_lists, other.boards, "goals", "march").top(100)
+    found = lookup(other.store, other.context.board_lists, other.boards, "goals", "march").top(100)
     assert found.meta.rank_style == "competition"
-    assert [(place.rank, place.player_id) for place in found.places] == [
+    assert [(context.rank, context.player_id) for context in found.places] == [
         (row.rank, row.player_id) for row in final(world, closed)
     ]
 
@@ -389,21 +389,26 @@ def test_an_empty_period_can_be_closed(tmp_path: Path, engines: Engines):
     ingest(world, "s.jsonl", [score("e1", "ana", 50, f"{D1}T10:00")], through=D2)
     world.night(D1, D2)
     try:
-        closed = close(world.place, "goals", str(D2))
+        closed = close(world.context, "goals", str(D2))
         assert (closed.population, final(world, closed)) == (0, [])
-        assert close(world.place, "goals", str(D2)) == closed
+        assert close(world.context, "goals", str(D2)) == closed
     finally:
         stopped(world)
 
 
 def test_the_history_of_a_player_is_each_night_and_each_version(world: World):
-    close(world.place, "goals", "march")
-    rows = history(world.place, "goals", "cai", "march")
+    close(world.context, "goals", "march")
+    rows = history(world.context, "goals", "cai", "march")
     assert [(row["state"], row["version"], row["rank"]) for row in rows] == [("exact", 0, 1), ("closed", 1, 1)]
-    assert history(world.place, "goals", "nobody") == []
-    assert {row["period"] for row in history(world.place, "goals", "cai")} >= {str(D1), str(D2), "2026-W09", "all_time"}
+    assert history(world.context, "goals", "nobody") == []
+    assert {row["period"] for row in history(world.context, "goals", "cai")} >= {
+        str(D1),
+        str(D2),
+        "2026-W09",
+        "all_time",
+    }
     with pytest.raises(UsageError, match="no board 'gaols'"):
-        history(world.place, "gaols", "cai")
+        history(world.context, "gaols", "cai")
 
 
 def assert_one_version(world: World, content_hash: str) -> None:
@@ -413,7 +418,7 @@ def assert_one_version(world: World, content_hash: str) -> None:
     assert table_rows(world, "goals")["season_ranks"] == made.population == 9
     due = oracle(world, "goals", without={"late"})
     assert final(world, made) == due
-    assert world.place.board_lists.meta("goals", "march").version == 1
+    assert world.context.board_lists.meta("goals", "march").version == 1
     assert served(world, "goals", "march") == [(row.rank, row.player_id) for row in due]
     generations = [row for row in world.store.read(tables.PUBLICATIONS).to_pylist() if row["period"] == "march"]
     assert max(row["generation"] for row in generations if row["board"] == "goals") == 1

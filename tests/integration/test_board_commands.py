@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Iterato
 @pytest.fixture
 def lake_only(world: World) -> Iterator[World]:
     """The same, while Redis serves none of `goals`."""
-    lists = world.place.board_lists
+    lists = world.context.board_lists
     for period in lists.periods("goals"):
         lists.remove("goals", period)
     yield world

@@ -40,7 +40,7 @@ def world(template: Path, tmp_path: Path, engines: Engines) -> Iterator[BoardWor
 
 def served(world: BoardWorld, board: str, period: str) -> list[tuple[object, ...]]:
     """Places of a board as Redis serves them."""
-    found = world.place.board_lists.top(board, period, 1000)
+    found = world.context.board_lists.top(board, period, 1000)
     return [] if found is None else [(p.position, p.player_id, p.points, p.reached_at) for p in found.places]
 
 
@@ -59,7 +59,7 @@ def test_a_night_of_boards_killed_anywhere_leaves_the_old_board_or_the_new_one(w
     world.night(D2)
     for board, period in PERIODS:
         world.check_board(board, period, D2)
-        assert world.place.board_lists.meta(board, period).generation <= 2
+        assert world.context.board_lists.meta(board, period).generation <= 2
 
 
 def test_boards_whose_publication_did_not_happen_are_published_by_the_night_of_another_day(world: BoardWorld):

@@ -42,7 +42,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Path
     """A home with closed boards and late events that no night has seen; nothing runs in it."""
     world = played_world(tmp_path_factory.mktemp("template") / "home", engines["sail"])
     for board, period in (("goals", "march"), ("peak", "march"), ("goals", str(D1))):
-        close(world.place, board, period)
+        close(world.context, board, period)
     ingest(world, "late.jsonl", LATE)
     stopped(world)
     return world.home
@@ -58,7 +58,7 @@ def world(template: Path, tmp_path: Path, engines: Engines) -> Iterator[World]:
 
 def listed(world: World, board: str | None = None) -> list[tuple[str, str, str, str]]:
     """(board, period, event, state) of every exception."""
-    rows = exceptions(world.place, board)
+    rows = exceptions(world.context, board)
     return [(row["board"], row["period"], row["event_id"], row["state"]) for row in rows]
 
 
@@ -82,11 +82,11 @@ def test_late_events_are_listed_for_each_closed_board_that_they_are_for_and_copi
     assert listed(world) == due
     assert listed(world, "peak") == due[-2:]
     assert world.store.read(tables.BOARD_EXCEPTIONS).num_rows == len(due), "found once"
-    found = exceptions(world.place, "peak")[-1]
+    found = exceptions(world.context, "peak")[-1]
     assert (found["day"], found["player_id"], found["points"]) == (D2, "gus", 90)
     assert "late.jsonl" in found["reason"]
     with pytest.raises(UsageError, match="no board 'gaols'"):
-        exceptions(world.place, "gaols")
+        exceptions(world.context, "gaols")
 
 
 def test_a_night_finds_the_late_events_of_its_days(world: World):
@@ -99,10 +99,10 @@ def test_a_night_finds_the_late_events_of_its_days(world: World):
 
 
 def test_an_accepted_event_makes_an_amendment_that_lists_exactly_what_changed(world: World):
-    exceptions(world.place)
+    exceptions(world.context)
     before = oracle(world, "goals", without={"late-1", "late-2", "late-casual"})
     after = oracle(world, "goals", without={"late-2", "late-casual"})
-    made = accept(world.place, "goals", "march", "late-1", "the sensor was offline", "judge")
+    made = accept(world.context, "goals", "march", "late-1", "the sensor was offline", "judge")
     assert (made.version, made.kind, made.accepted) == (2, "amendment", ("late-1",))
     assert final(world, made) == after
     assert served(world, "goals", "march") == [(row.rank, row.player_id) for row in after]
@@ -118,8 +118,8 @@ def test_an_accepted_event_makes_an_amendment_that_lists_exactly_what_changed(wo
     assert len(rows) == len(changed) + len(only_prizes)
     assert {row["player_id"]: (row["old_prizes"], row["new_prizes"]) for row in rows_of(world)}["gus"][1] == "cup"
     assert listed(world, "goals")[-1] == ("goals", "march", "late-1", "accepted")
-    assert accept(world.place, "goals", "march", "late-1", "again") == made, "accepted twice counts once"
-    assert close(world.place, "goals", "march") == made
+    assert accept(world.context, "goals", "march", "late-1", "again") == made, "accepted twice counts once"
+    assert close(world.context, "goals", "march") == made
     assert [each.version for each in versions(world.store) if each.key == ("goals", str(D1))] == [1]
 
 
@@ -135,41 +135,41 @@ def changed_prizes_only(row: dict[str, object]) -> bool:
 
 
 def test_a_new_player_is_listed_and_a_second_event_makes_a_further_version(world: World):
-    accept(world.place, "goals", "march", "late-1", "counts")
-    made = accept(world.place, "goals", "march", "late-2", "counts too")
+    accept(world.context, "goals", "march", "late-1", "counts")
+    made = accept(world.context, "goals", "march", "late-2", "counts too")
     assert (made.version, made.accepted) == (3, ("late-1", "late-2"))
     assert final(world, made) == oracle(world, "goals", without={"late-casual"})
     ivy = [row for row in rows_of(world) if row["player_id"] == "ivy" and row["version"] == 3]
     assert [(row["old_rank"], row["old_points"], row["new_points"]) for row in ivy] == [(None, None, 5)]
-    would = what_if.what_if_ban(world.place, "ivy", long_ago())
+    would = what_if.what_if_ban(world.context, "ivy", long_ago())
     assert ("goals", "march", 3) in [(each.board, each.period, each.version) for each in would]
-    (banned,) = bans.ban(world.place, "ivy", long_ago(), "no such player").amended
+    (banned,) = bans.ban(world.context, "ivy", long_ago(), "no such player").amended
     assert banned.key == ("goals", "march"), "no night has seen her, only the version that accepted her event"
     assert "ivy" not in {row.player_id for row in final(world, banned)}
 
 
 def test_what_comes_between_the_close_and_an_amendment_is_still_found(world: World):
-    accept(world.place, "goals", "march", "late-1", "counts")
+    accept(world.context, "goals", "march", "late-1", "counts")
     ingest(world, "later.jsonl", [score("late-3", "ivy", 1, f"{D3}T08:00")])
-    accept(world.place, "goals", "march", "late-2", "counts")
+    accept(world.context, "goals", "march", "late-2", "counts")
     assert ("goals", "march", "late-3", "open") in listed(world)
 
 
 def test_a_rejected_event_is_recorded_and_changes_nothing(world: World):
     closed = newest_versions(world.store)["goals", "march"]
-    reject(world.place, "goals", "march", "late-1", "sent by hand")
-    reject(world.place, "goals", "march", "late-1", "sent by hand")
+    reject(world.context, "goals", "march", "late-1", "sent by hand")
+    reject(world.context, "goals", "march", "late-1", "sent by hand")
     assert listed(world, "goals")[-1] == ("goals", "march", "late-1", "rejected")
     assert newest_versions(world.store)["goals", "march"] == closed
     assert [row["action"] for row in world.store.read(tables.BOARD_ACTIONS).to_pylist()] == ["reject"]
-    accept(world.place, "goals", "march", "late-1", "it was right after all")
+    accept(world.context, "goals", "march", "late-1", "it was right after all")
     assert listed(world, "goals")[-1][-1] == "accepted"
     with pytest.raises(UsageError, match="daybreak board void late-1"):
-        reject(world.place, "goals", "march", "late-1", "or not")
+        reject(world.context, "goals", "march", "late-1", "or not")
 
 
 def test_what_is_no_exception_is_refused(world: World):
     with pytest.raises(UsageError, match="'big' is no exception of goals march"):
-        accept(world.place, "goals", "march", "big", "a copy")
+        accept(world.context, "goals", "march", "big", "a copy")
     with pytest.raises(UsageError, match="goals all_time is not closed"):
-        reject(world.place, "goals", "all_time", "late-1", "open periods count it")
+        reject(world.context, "goals", "all_time", "late-1", "open periods count it")

@@ -94,7 +94,7 @@ class BoardWorld(World):
         """Redis and the lake have what the oracle has."""
         due = self.expected(board, period, as_of)
         wanted = [(r.position, r.rank, r.player_id, r.points, r.reached_at, r.event_count) for r in due]
-        served = self.place.board_lists.top(board, period, 1000)
+        served = self.context.board_lists.top(board, period, 1000)
         assert served is not None, (board, period)
         places = [(p.position, p.rank, p.player_id, p.points, p.reached_at, p.event_count) for p in served.places]
         assert places == wanted, (board, period)
@@ -158,10 +158,10 @@ def test_a_range_and_a_late_score_give_the_same_boards(world: BoardWorld, tmp_pa
         world.check_board(board, period, D3)
     world.check_board("points", str(D1), D1)
     world.check_board("points", "2026-W09", D1)
-    before = {board: world.place.board_lists.meta(board, "all_time") for board in ("points", "fastest")}
+    before = {board: world.context.board_lists.meta(board, "all_time") for board in ("points", "fastest")}
     world.night(D1, D3)
     for board, meta in before.items():
-        again = world.place.board_lists.meta(board, "all_time")
+        again = world.context.board_lists.meta(board, "all_time")
         assert (again.content_hash, again.generation) == (meta.content_hash, meta.generation)
 
 
@@ -171,7 +171,7 @@ def test_scores_that_are_not_complete_leave_the_lists_of_items_published(world: 
     with pytest.raises(InputIncompleteError, match=str(D2)):
         world.night(D2)
     assert world.lists.day_state(D2).state == "exact"
-    assert world.place.board_lists.top("points", str(D2), 10) is None
+    assert world.context.board_lists.top("points", str(D2), 10) is None
     world.night(D1)
     world.check_board("points", str(D1), D1)
 
@@ -187,7 +187,7 @@ def test_a_night_of_scores_alone_needs_no_items(world: BoardWorld):
 def test_an_empty_day_has_an_empty_board(world: BoardWorld):
     world.scores("scores.jsonl", some_scores(), through=date(2026, 3, 4))
     world.night(D1, date(2026, 3, 4))
-    served = world.place.board_lists.top("points", "2026-03-04", 10)
+    served = world.context.board_lists.top("points", "2026-03-04", 10)
     assert served is not None
     assert served.places == ()
 
@@ -199,7 +199,7 @@ def test_an_incomplete_day_holds_back_the_periods_that_hold_it_and_no_others(wor
     for day in (D1, D2):
         world.check_board("points", str(day), day)
     world.check_board("points", "2026-W09", D1)
-    lists = world.place.board_lists
+    lists = world.context.board_lists
     for period in (str(D3), "2026-W10", "all_time"):
         assert lists.top("points", period, 10) is None
     world.night(D1)
@@ -210,13 +210,13 @@ def test_an_incomplete_day_holds_back_the_periods_that_hold_it_and_no_others(wor
 def test_what_boards_toml_ranks_no_more_is_taken_out_of_redis_and_what_is_closed_stays(world: BoardWorld):
     world.scores("scores.jsonl", some_scores(), through=D3)
     world.night(D1, D3)
-    close.close(world.place, "points", str(D1))
+    close.close(world.context, "points", str(D1))
     fewer = world.home / "fewer"
     fewer.mkdir()
     (fewer / "boards.toml").write_text('[newest]\nsemantics = "latest"\nperiods = ["all_time"]\n')
     other = world.beside(boards_folder=fewer)
     other.night(D3)
-    lists = other.place.board_lists
+    lists = other.context.board_lists
     assert lists.periods("newest") == ["all_time"]
     assert lists.periods("points") == [str(D1)]
     assert lists.periods("fastest") == []
@@ -228,10 +228,10 @@ def test_a_period_that_a_ban_has_emptied_is_empty_in_the_lake_too(world: BoardWo
     world.scores("scores.jsonl", alone, through=D3)
     for day in (D1, D2, D3):
         world.night(day)
-    assert lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5).places
-    bans.ban(world.place, "player-1", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
+    assert lookup(world.store, world.context.board_lists, world.boards, "points", "all_time").top(5).places
+    bans.ban(world.context, "player-1", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
     world.lists.client.flushall()
-    found = lookup(world.store, world.place.board_lists, world.boards, "points", "all_time").top(5)
+    found = lookup(world.store, world.context.board_lists, world.boards, "points", "all_time").top(5)
     assert (found.places, found.meta.population, found.meta.as_of) == ((), 0, D3)
 
 
@@ -257,7 +257,7 @@ def weekly(tmp_path: Path, engines: Engines) -> Iterator[BoardWorld]:
 def test_a_run_that_ranks_nothing_keeps_the_snapshots_of_its_days(weekly: BoardWorld):
     weekly.night(D2)
     weekly.night(D3, date(2026, 3, 8))
-    close.close(weekly.place, "weekly", "2026-W10")
+    close.close(weekly.context, "weekly", "2026-W10")
     kept = weekly.store.read(tables.BOARD_SNAPSHOTS, days=[D2]).num_rows
     late = score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))
     weekly.scores("late.jsonl", [late])
@@ -266,9 +266,9 @@ def test_a_run_that_ranks_nothing_keeps_the_snapshots_of_its_days(weekly: BoardW
 
 
 def test_a_repeated_step_of_boards_is_in_a_manifest_of_its_own(weekly: BoardWorld):
-    run_step(weekly.place, "boards", "again", D2, D2, False)
+    run_step(weekly.context, "boards", "again", D2, D2, False)
     weekly.scores("late.jsonl", [score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))])
-    run_step(weekly.place, "boards", "again", D2, D2, False)
+    run_step(weekly.context, "boards", "again", D2, D2, False)
     assert analyst.manifest(weekly.store)["player_days"] == weekly.store.version(tables.PLAYER_DAYS)
     assert weekly.store.read(tables.RUNS).num_rows == 2
 

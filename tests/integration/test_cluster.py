@@ -146,7 +146,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The same events on Sail, in another home."""
     world = World(tmp_path_factory.mktemp("sail") / "home")
     world.ingest("events.jsonl", some_days(), through=D3)
-    with world.place:
+    with world.context:
         world.night(D1, D3)
     yield world
     EmbeddedServer(world.home).stop()

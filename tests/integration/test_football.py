@@ -120,7 +120,7 @@ def football(home: Path, first: date = FIRST, **how: Any) -> World:
         pq.write_table(scores(match_type, first), home / name)
     out, _ = run(world, "ingest", *READ, *(str(home / name) for name in FILES.values()))
     assert '"refused": 44' in out or first > FIRST, out
-    declare_complete(world.store, lambda: world.place.clock(), Kind.SCORES, LAST)
+    declare_complete(world.store, lambda: world.context.clock(), Kind.SCORES, LAST)
     return world
 
 

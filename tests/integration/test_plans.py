@@ -22,7 +22,7 @@ from daybreak.settings import Settings
 from jobs.boards import player_days, ranks
 from jobs.items import daily_counts, hourly_counts, top_lists
 from jobs.run.pin import pin
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.engines.engine import Engine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.tables import registry as tables
@@ -33,7 +33,7 @@ from tests.derivation import LOOKBACK
 pytestmark = pytest.mark.slow
 
 DAY = date(2026, 3, 1)
-JOBS = Path(hourly_counts.__file__).parent
+JOBS = Path(__file__).parents[2] / "jobs"
 SAMPLE: dict[pa.DataType, Any] = {
     pa.string(): "a",
     pa.int64(): 1,
@@ -73,10 +73,10 @@ class Sources:
         return self.frame(table.schema)
 
 
-def counted_in_buckets(of: Sources) -> DataFrame:
+def counted_in_parts(of: Sources) -> DataFrame:
     keyed = of.frame(ITEM_EVENT).transform(hourly_counts.with_counted_day, DAY, DAY, LOOKBACK)
     keyed = keyed.transform(hourly_counts.with_copy_key)
-    copied = keyed.transform(hourly_counts.filter_bucket, 1, 3).transform(hourly_counts.count_copies)
+    copied = keyed.transform(hourly_counts.filter_part, 1, 3).transform(hourly_counts.count_copies)
     known = copied.select("copy_key")
     first = keyed.join(known, "copy_key", "left_semi").transform(hourly_counts.filter_first_copies)
     single = keyed.join(known, "copy_key", "left_anti").transform(hourly_counts.filter_own_day)
@@ -114,7 +114,7 @@ def ranks_of(semantics: str, depth: int | None) -> Callable[[Sources], DataFrame
 PLANS: dict[str, dict[str, Callable[[Sources], DataFrame]]] = {
     "hourly_counts": {
         "at once": lambda of: hourly_counts.hourly_counts(of.frame(ITEM_EVENT), DAY, DAY, LOOKBACK),
-        "in buckets": counted_in_buckets,
+        "in parts": counted_in_parts,
     },
     "daily_counts": {
         "complete": lambda of: daily_counts.daily_counts(of.table(tables.HOURLY_COUNTS), []),
@@ -128,7 +128,7 @@ PLANS: dict[str, dict[str, Callable[[Sources], DataFrame]]] = {
         "scored items": lambda of: scored(of, tables.ITEM_EVENTS, ITEM_EVENT),
         **{semantics: players_of(semantics) for semantics in ("sum", "best", "latest")},
     },
-    "board_ranks": {
+    "ranks": {
         f"{semantics}, {depth or 'all'}": ranks_of(semantics, depth)
         for semantics in ("sum", "best", "latest")
         for depth in (None, 10)
@@ -136,8 +136,8 @@ PLANS: dict[str, dict[str, Callable[[Sources], DataFrame]]] = {
 }
 
 
-ASSEMBLING = {"boards"}
-"""Modules that stage what functions of other modules make."""
+ASSEMBLING = {"derive", "first_copies"}
+"""Modules that stage what functions of others make, or whose functions are planned as parts of others."""
 
 
 def makes_frames(file: Path) -> bool:
@@ -146,7 +146,7 @@ def makes_frames(file: Path) -> bool:
 
 
 def test_every_job_that_makes_frames_is_looked_at() -> None:
-    assert {file.stem for file in JOBS.glob("*.py") if makes_frames(file)} - ASSEMBLING == set(PLANS)
+    assert {file.stem for file in JOBS.rglob("*.py") if makes_frames(file)} - ASSEMBLING == set(PLANS)
 
 
 @pytest.mark.parametrize(("job", "which"), [(job, which) for job, found in PLANS.items() for which in found])
@@ -182,9 +182,9 @@ def test_a_night_reads_its_days_and_the_day_before(engine: Engine, tmp_path: Pat
     days = [DAY + timedelta(days=n) for n in range(8)]
     for day in days:
         store.append(tables.ITEM_EVENTS, events({"occurred_at": f"{day} 12:00"}))
-    night = Night(conf, store, clock.now, pin(store, conf, clock.now, "r", days[4], days[5], True), engine)
+    run = Run(conf, store, clock.now, pin(store, conf, clock.now, "r", days[4], days[5], True), engine)
     store.append(tables.ITEM_EVENTS, events({"occurred_at": f"{days[4]} 13:00"}))
-    files = [Path(file) for file in night.pinned_events().inputFiles()]
+    files = [Path(file) for file in run.pinned_events().inputFiles()]
     assert sorted(file.parent.name for file in files) == [f"day={day}" for day in days[3:6]]
 
 

@@ -25,7 +25,7 @@ from jobs.ingest import ingest_file
 from jobs.items import check, daily_counts, hourly_counts, top_lists
 from jobs.run import commit
 from jobs.run.pin import pin
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.opening import open_engine, open_store
 from tests.builders import event
 from tests.engines import SHORT_LIVED
@@ -90,12 +90,12 @@ def night_of(name: str, home: Path, file: Path) -> list[str]:
         store = open_store(conf, engine)
         ingest_file(store, conf, a_later_clock, file, kind=Kind.ITEMS, mapping={}, default_timezone=None)
         for first, last in RANGES:
-            night = Night(conf, store, clock.now, pin(store, conf, clock.now, f"{first}", first, last, True), engine)
+            run = Run(conf, store, clock.now, pin(store, conf, clock.now, f"{first}", first, last, True), engine)
             for job in (hourly_counts, daily_counts, top_lists):
-                job.run(night)
-            night.state.distinct = check.distinct_events(night)
-            differences += check.recount_differences(night)
-            commit.commit(night)
+                job.stage(run)
+            run.state.distinct = check.distinct_events(run)
+            differences += check.recount_differences(run)
+            commit.commit(run)
         if name == "spark":
             zone_of_jvm = engine.spark.sparkContext._jvm.java.util.TimeZone.getDefault().getID()
             assert zone_of_jvm == os.environ["TZ"], zone_of_jvm

@@ -21,7 +21,7 @@ from jobs.items.daily_counts import daily_counts
 from jobs.items.hourly_counts import hourly_counts
 from jobs.night import derive as derive_night
 from jobs.run import pin
-from jobs.run.run import Night
+from jobs.run.run import Run
 from lakehouse.audit import checks
 from lakehouse.engines.engine import Engine
 from lakehouse.stores.delta_rs import DeltaRsStore
@@ -102,8 +102,8 @@ def test_what_wraps_on_sail_differs_from_the_recount(sail_engine: Engine, tmp_pa
 def test_a_night_of_foreign_weights_is_refused(sail_engine: Engine, tmp_path: Path, weights: list[int]) -> None:
     conf, store = Settings(home=tmp_path), DeltaRsStore(tmp_path / "lake")
     store.append(tables.ITEM_EVENTS, events(*({"weight": weight} for weight in weights)))
-    night = Night(conf, store, clock.now, pin.pin(store, conf, clock.now, "r", DAY, DAY, True), sail_engine)
-    derive_night(night)
+    run = Run(conf, store, clock.now, pin.pin(store, conf, clock.now, "r", DAY, DAY, True), sail_engine)
+    derive_night(run)
     with pytest.raises(CheckFailedError, match="is not committed"):
-        check.check(night)
-    assert night.state.step == "derived"
+        check.check(run)
+    assert run.state.step == "derived"

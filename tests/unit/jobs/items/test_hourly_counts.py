@@ -1,4 +1,4 @@
-"""Counting bucket by bucket gives the rows that counting at once gives: those of the plain-Python oracle."""
+"""Counting part by part gives the rows that counting at once gives: those of the plain-Python oracle."""
 
 import random
 from collections import Counter
@@ -15,7 +15,7 @@ from daybreak.settings import Night as NightSettings
 from daybreak.settings import Settings
 from jobs.items import hourly_counts
 from jobs.run.pin import pin
-from jobs.run.run import Night, run_folder
+from jobs.run.run import Run, run_folder
 from lakehouse.opening import open_engine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.tables import registry as tables
@@ -30,7 +30,7 @@ ITEMS = ("A", "a", "café", "cafe\u0301", "😀", "ש", "00", "0")
 
 
 MANY_COPIES, FEW_COPIES = 0.33, 0.03
-"""Many: each bucket orders its own copies. Few: those of all buckets fit into one and are ordered at once."""
+"""Many: each part orders its own copies. Few: those of all parts fit into one and are ordered at once."""
 
 
 def mixed(copied: float, count: int = 3_000) -> list[dict[str, Any]]:
@@ -88,44 +88,44 @@ class Runs:
     store: DeltaRsStore
     rows: list[dict[str, Any]]
 
-    def staged(self, buckets: int) -> tuple[list[dict[str, Any]], Path]:
-        """The rows staged with that many buckets, and the run's folder."""
-        state = pin(self.store, Settings(home=self.home), clock.now, f"in-{buckets}", FIRST, LAST, True)
+    def staged(self, parts: int) -> tuple[list[dict[str, Any]], Path]:
+        """The rows staged with that many parts, and the run's folder."""
+        state = pin(self.store, Settings(home=self.home), clock.now, f"in-{parts}", FIRST, LAST, True)
         seen = sum(day.rows + day.lookback_rows for day in state.pin.days)
-        conf = Settings(home=self.home, night=NightSettings(bucket_rows=-(-seen // buckets), memory_pool=2**29))
-        assert hourly_counts.bucket_count(seen, conf.night.bucket_rows) == buckets
-        night = Night(conf, self.store, clock.now, state, open_engine(conf))
-        leftover = night.folder / hourly_counts.PARTS / "0"
+        conf = Settings(home=self.home, night=NightSettings(part_rows=-(-seen // parts), memory_pool=2**29))
+        assert hourly_counts.part_count(seen, conf.night.part_rows) == parts
+        run = Run(conf, self.store, clock.now, state, open_engine(conf))
+        leftover = run.folder / hourly_counts.PARTS / "0"
         leftover.mkdir(parents=True)
         (leftover / "half.parquet").write_bytes(b"of an earlier try")
         try:
-            found = hourly_counts.run(night)
+            found = hourly_counts.stage(run)
         finally:
-            night.engine.stop()
+            run.engine.stop()
         rows = [row for file in found.files for row in pq.read_table(file).to_pylist()]
-        assert found.rows == len(rows) == night.state.staged_rows[tables.HOURLY_COUNTS.name]
+        assert found.rows == len(rows) == run.state.staged_rows[tables.HOURLY_COUNTS.name]
         return in_order(rows), run_folder(conf, state.pin.run_id)
 
 
 @pytest.fixture(scope="module", params=[MANY_COPIES, FEW_COPIES])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    home = tmp_path_factory.mktemp("buckets")
+    home = tmp_path_factory.mktemp("parts")
     store = DeltaRsStore(home / "lake")
     rows = mixed(request.param)
     store.append(tables.ITEM_EVENTS, events(*rows))
     return Runs(home, store, rows)
 
 
-@pytest.mark.parametrize("buckets", [1, 3, 7])
-def test_any_number_of_buckets_gives_the_oracles_rows(runs: Runs, buckets: int) -> None:
-    found, folder = runs.staged(buckets)
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_any_number_of_parts_gives_the_oracles_rows(runs: Runs, parts: int) -> None:
+    found, folder = runs.staged(parts)
     assert found == in_order(by_oracle(runs.rows))
-    if buckets > 1:
+    if parts > 1:
         assert not (folder / hourly_counts.PARTS).exists()
 
 
 @pytest.mark.parametrize(("copied", "least", "most"), [(MANY_COPIES, 1 / 3, 0.7), (FEW_COPIES, 0.03, 1 / 7)])
-def test_copies_are_too_many_for_a_bucket_or_few_enough(copied: float, least: float, most: float) -> None:
+def test_copies_are_too_many_for_a_part_or_few_enough(copied: float, least: float, most: float) -> None:
     rows = mixed(copied)
     times = Counter(row["event_id"] for row in rows)
     assert least < sum(times[row["event_id"]] > 1 for row in rows) / len(rows) < most
