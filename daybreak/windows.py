@@ -13,6 +13,7 @@ from daybreak.errors import UsageError
 
 MICROSECONDS_PER_MINUTE = 60_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ONE_DAY = timedelta(days=1)
 
 
 class Window(StrEnum):
@@ -86,6 +87,16 @@ def day_bounds(day: date) -> tuple[datetime, datetime]:
     """Start and end of a UTC day, half-open. 9999-12-31 ends at datetime.max."""
     start = datetime.combine(day, time(), UTC)
     return start, (start + timedelta(days=1)) if day < date.max else datetime.max.replace(tzinfo=UTC)
+
+
+def day_before(day: date) -> date:
+    """The day before, or `day` itself on the calendar's first."""
+    return day - ONE_DAY if day > date.min else day
+
+
+def day_after(day: date) -> date:
+    """The day after, or `day` itself on the calendar's last."""
+    return day + ONE_DAY if day < date.max else day
 
 
 def days_between(first: date, last: date) -> list[date]:

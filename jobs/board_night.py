@@ -11,16 +11,16 @@ from itertools import count
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import UsageError
+from daybreak.windows import day_before
 from jobs.boards.derive import BoardRun
-from jobs.boards.plan import Ranked, closed_periods, newest_ranked_day, pin_boards
+from jobs.boards.plan import Ranked, newest_ranked_day, pin_boards
 from jobs.publishing import boards as board_publish
 from jobs.run import commit
 from jobs.run.context import Context
-from jobs.run.run import ONE_DAY, RunState, saved_runs
-from jobs.run.staleness import rules_of
-from lakehouse import actions
+from jobs.run.run import RunState, saved_runs
+from lakehouse import actions, runs
 from lakehouse.audit import board_recount, checks
-from lakehouse.tables import registry as tables
+from lakehouse.closes import closed_periods
 
 
 def board_night(
@@ -43,10 +43,7 @@ def board_night(
     commit.finish_others(context)  # before anything is derived from what they leave behind
     left = unpublished(context)
     plan = pin_boards(
-        context.store,
-        context.settings,
-        context.clock,
-        context.boards,
+        context.lake,
         unused(context, f"{run_id}.boards"),
         first,
         last,
@@ -88,7 +85,7 @@ def again(context: Context, left: Iterable[RunState], last: date) -> list[Ranked
 
 def unused(context: Context, run_id: str) -> str:
     """`run_id`, numbered where a run of that id is in a manifest already: a repeated step is a run of its own."""
-    known = {str(row["run_id"]) for row in context.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
+    known = runs.known_ids(context.store)
     numbered = (f"{run_id}.{number}" for number in count(2))
     return run_id if run_id not in known else next(each for each in numbered if each not in known)
 
@@ -102,8 +99,7 @@ def check(boards: BoardRun) -> None:
     run = boards.run
     with run.engine.failing_as("the profile of the staged boards"):
         profiles = {table.name: checks.profile(run.engine, run.staged(table), table) for table in run.tables}
-    rules = {"rules": rules_of(boards.boards, run.settings), "started_at": str(run.state.started_at)}
-    run.state.profile = json.dumps(profiles | rules, default=str)
+    run.state.profile = json.dumps(profiles, default=str)
     results = checks.validate(profiles, staged_rows=run.state.staged_rows, event_total=0)
     run.state.checks = json.dumps([result.as_dict() for result in results])
     failures = [result.message for result in results if not result.passed]
@@ -113,7 +109,7 @@ def check(boards: BoardRun) -> None:
 def recount_differences(boards: BoardRun) -> list[str]:
     """What DuckDB counts and ranks differently, from the events and the partials themselves."""
     run, pin = boards.run, boards.run.pin
-    first = pin.first - ONE_DAY if pin.first > date.min else pin.first
+    first = day_before(pin.first)
     return board_recount.differences(
         event_files={
             events.name: run.store.files(events, version, first, pin.last) if version >= 0 else []

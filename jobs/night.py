@@ -1,29 +1,69 @@
-"""The order of a night. Each step can be run alone with `--run-id`, so a scheduler retries a step, not a night.
+"""A night: `nightly` walks the steps of `jobs.steps`, `run_step` runs one of them; what each does stands here.
 
-complete, pin, derive, check, commit, capture, publish, report, boards, optimize: until `commit` nothing that anybody
-reads has changed; from its manifest on analysts see the day, from `publish` on Redis serves it.
+Until `commit` nothing that anybody reads has changed; from its manifest on analysts see the day, from `publish` on
+Redis serves it. Each step can be run alone with `--run-id`, so a scheduler retries a step, not a night.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 from daybreak.crashpoints import crash_point
-from daybreak.errors import CheckFailedError, DaybreakError, UsageError, did_you_mean
-from daybreak.serving.lease import Lease
+from daybreak.errors import DaybreakError, UsageError, did_you_mean
 from jobs.board_night import board_night
 from jobs.closing import exceptions
 from jobs.items import capture, check, corrections, daily_counts, hourly_counts, report, top_lists
-from jobs.publishing import items as publish
+from jobs.publishing import items as item_lists
 from jobs.run import commit, optimize
 from jobs.run.context import Context
-from jobs.run.pin import pin, require_complete
+from jobs.run.lake import KINDS
+from jobs.run.pin import pin, pin_no_items
 from jobs.run.run import Run, load_state
+from jobs.steps import BY_NAME, STEPS, Step
+from lakehouse import runs
+from lakehouse.audit import checks
+from lakehouse.progress import require_complete
+from lakehouse.runs import RunKind
 from lakehouse.tables import registry as tables
 
-STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
+
+@dataclass
+class Night:
+    """One night over the days `first` to `last`, as its steps see it."""
+
+    context: Context
+    run_id: str
+    days: tuple[date, date] | None
+    """First and last; None where the pinned run says so."""
+    allow_incomplete: bool = False
+    made: dict[str, Any] = field(default_factory=dict)
+    """What each step gave, by its name."""
+
+    @cached_property
+    def run(self) -> Run:
+        """The pinned run.
+
+        Raises:
+            UsageError: it was never pinned.
+        """
+        return self.context.run(load_state(self.context.settings, self.run_id))
+
+    @cached_property
+    def kinds(self) -> tuple[RunKind, ...]:
+        """What the night is about."""
+        return self.context.lake.kinds
+
+    @property
+    def span(self) -> tuple[date, date]:
+        """The first and the last day."""
+        return self.days or (self.run.pin.first, self.run.pin.last)
+
+    def needs(self, step: Step) -> bool:
+        """Whether the night has anything of what the step is about."""
+        return not {*step.kinds}.isdisjoint(self.kinds)
 
 
 @dataclass(frozen=True)
@@ -48,11 +88,117 @@ class Summary:
         return asdict(self) | {"first": str(self.first), "last": str(self.last)}
 
 
+def complete(night: Night) -> None:
+    """Passes when the days are complete: in the items, or in what boards read where there are no items.
+
+    Raises:
+        InputIncompleteError: naming what is waited for.
+    """
+    lake, (first, last) = night.context.lake, night.span
+    sources = [tables.ITEM_EVENTS] if "items" in night.kinds else [table for table, _ in lake.board_sources]
+    for table in sources:
+        require_complete(lake.store, lake.settings, first, last, KINDS[table.name])
+
+
+def pinned(night: Night) -> None:
+    """Fix the run to one version of the events.
+
+    Raises:
+        UsageError: the run is committed already.
+        InputIncompleteError, CheckFailedError, FenceRefusedError: as `jobs.run.pin.pin`.
+    """
+    context, (first, last) = night.context, night.span
+    if runs.is_finished(context.store, night.run_id):
+        raise UsageError(f"run {night.run_id!r} is committed already; correct its days anew under another --run-id")
+    commit.finish_others(context)  # before the attempt is chosen, which must be above theirs
+    if "items" in night.kinds:
+        given = (context.store, context.settings, context.clock, night.run_id, first, last, night.allow_incomplete)
+        state = pin(*given)
+    else:
+        state = pin_no_items(context.settings, context.clock, night.run_id, first, last)
+    night.run = context.run(state)
+    night.run.save()
+    crash_point("night.pinned")
+
+
+def derive(night: Night) -> None:
+    """Stage every table of items, from one deduplication."""
+    run = night.run
+    checks.start_import()
+    for job in (hourly_counts, daily_counts, top_lists):
+        with run.engine.failing_as(f"the derivation in {job.__name__}"):
+            job.stage(run)
+    run.state.step = "derived"
+    run.save()
+    crash_point("night.derived")
+
+
+def checked(night: Night) -> None:
+    """Audit what was staged."""
+    check.check(night.run)
+
+
+def committed(night: Night) -> None:
+    """Commit what was checked; dead runs first, since a manifest must not name their half-committed tables."""
+    commit.finish_others(night.context, but=night.run_id)
+    commit.commit(night.run)
+
+
+def captured(night: Night) -> None:
+    """Keep what Redis served."""
+    capture.capture(night.run, night.context.lists)
+
+
+def published(night: Night) -> dict[date, int]:
+    """Swap the exact lists in; the generation of each day."""
+    return item_lists.publish(night.run, night.context.lists)
+
+
+def reported(night: Night) -> int:
+    """Compare what was served with what is exact; how many lists were compared."""
+    run = night.run
+    rows = corrections.correct(run)
+    for day in run.pin.days:
+        if any(row["day"] == day.day for row in rows):
+            report.report(run.store, run.settings, day.day)
+    return len(rows)
+
+
+def optimized(night: Night) -> None:
+    """Compact the tables of items."""
+    optimize.optimize(night.run)
+
+
+def ranked(night: Night) -> tuple[int, int]:
+    """Rank the boards; how many in a period, and from which version of their events. Their tables are compacted too."""
+    context, (first, last) = night.context, night.span
+    boards = board_night(context, night.run_id, first, last, allow_incomplete=night.allow_incomplete)
+    exceptions.find(context.store, context.clock, first, last)
+    optimize.optimize(boards.run)
+    return len(boards.plan.ranked), boards.run.pin.lake_version
+
+
+DOES: dict[str, Callable[[Night], Any]] = {
+    "complete": complete,
+    "pin": pinned,
+    "derive": derive,
+    "check": checked,
+    "commit": committed,
+    "capture": captured,
+    "publish": published,
+    "report": reported,
+    "optimize": optimized,
+    "boards": ranked,
+}
+"""What each step does."""
+WALKED = STEPS[1:]
+"""What `nightly` walks: `pin` asks by itself whether the days are complete; `complete` is what a scheduler waits on."""
+
+
 def steps_of(context: Context) -> list[str]:
-    """The steps of a whole night, as it reports them: `complete` is a part of `pin`, and boards come last."""
-    items = [step for step in STEPS if step not in ("complete", "boards")]
-    has_items = context.store.version(tables.ITEM_EVENTS) >= 0 or not context.boards.boards
-    return [*(items if has_items else []), *(["boards"] if context.boards.boards else [])]
+    """The names of the steps that a night here has, as it reports them."""
+    night = Night(context, "", None)
+    return [step.name for step in WALKED if night.needs(step)]
 
 
 def new_run_id(first: date, last: date) -> str:
@@ -66,166 +212,95 @@ def nightly(
 ) -> Summary:
     """One whole night over the days `first` to `last`, under the lease: the items, then the boards.
 
-    A failure in the boards is raised when all else is done: the lists of items are published by then. A lake
-    that never had an event of an item has no items to correct.
+    A failure in the boards, or of a list that Redis cannot hold, is raised when all else is done.
 
     Raises:
         InputIncompleteError, CheckFailedError, FenceRefusedError, UnreachableError, LakeFailedError
     """
-    run_id = new_run_id(first, last)
-    with context.lease(run_id) as held:
-        done = Summary(run_id, first, last)
-        failure: DaybreakError | None = None
-        if context.store.version(tables.ITEM_EVENTS) >= 0 or not context.boards.boards:
-            done, failure = item_night(context, run_id, first, last, allow_incomplete, held, progress)
-        if context.boards.boards:
-            progress("boards")
+    night = Night(context, new_run_id(first, last), (first, last), allow_incomplete)
+    failures: list[DaybreakError] = []
+    with context.lease(night.run_id) as held:
+        for step in WALKED:
+            if not night.needs(step):
+                continue
+            progress(step.name)
             held.check()
             try:
-                boards = board_night(context, run_id, first, last, allow_incomplete=allow_incomplete)
-                exceptions.find(context.store, context.clock, first, last)
-                done = replace(done, boards=len(boards.plan.ranked), board_version=boards.run.pin.lake_version)
-                optimize.compact(boards.run)
-                optimize.clear_staging(boards.run)
-            except DaybreakError as error:
-                failure = failure or error
-        if failure:
-            raise failure
-    return done
+                night.made[step.name] = DOES[step.name](night)
+            except step.later as error:
+                failures.append(error)
+    if failures:
+        raise failures[0]
+    return summary(night)
 
 
-def item_night(
-    context: Context,
-    run_id: str,
-    first: date,
-    last: date,
-    allow_incomplete: bool,
-    held: Lease,
-    progress: Callable[[str], None],
-) -> tuple[Summary, CheckFailedError | None]:
-    """The steps of the items, and what kept a list from being published, if anything did."""
-    progress("pin")
-    commit.finish_others(context)  # before the attempt is chosen, which must be above theirs
-    state = pin(context.store, context.settings, context.clock, run_id, first, last, allow_incomplete)
-    run = context.run(state)
-    run.save()
-    crash_point("night.pinned")
-    outcome: dict[str, Any] = {}
-    unpublished: CheckFailedError | None = None
-    for step in STEPS[2:]:
-        if step == "boards":
-            continue
-        progress(step)
-        held.check()
-        try:
-            outcome[step] = run_loaded_step(context, run, step)
-        except CheckFailedError as error:
-            if step != "publish":
-                raise
-            unpublished = error
-    rows = sum(day.rows for day in state.pin.days)
-    distinct = sum(state.distinct.values())
-    generations = {str(day): generation for day, generation in (outcome.get("publish") or {}).items()}
-    done = Summary(
-        run_id=run_id,
+def summary(night: Night) -> Summary:
+    """What the night did."""
+    run, (first, last) = night.run, night.span
+    rows, distinct = sum(day.rows for day in run.pin.days), sum(run.state.distinct.values())
+    boards, board_version = night.made.get("boards", (0, -1))
+    return Summary(
+        run_id=night.run_id,
         first=first,
         last=last,
-        lake_version=state.pin.lake_version,
+        lake_version=run.pin.lake_version,
         rows=rows,
         distinct=distinct,
         duplicate=rows - distinct,
-        generations=generations,
-        corrections=outcome["report"],
+        generations={str(day): generation for day, generation in night.made.get("publish", {}).items()},
+        corrections=night.made.get("report", 0),
+        boards=boards,
+        board_version=board_version,
     )
-    return done, unpublished
 
 
-def run_step(
-    context: Context, step: str, run_id: str, first: date | None, last: date | None, allow_incomplete: bool
-) -> Any:
-    """One step of a run, from its saved state.
+def run_step(context: Context, name: str, run_id: str, days: tuple[date, date] | None, allow_incomplete: bool) -> bool:
+    """Run one step of a run, from its saved state; whether there was anything to do for it.
 
     Raises:
-        UsageError: an unknown step, or `complete` and `pin` without their days.
+        UsageError: an unknown step, `complete` or `pin` without their days, or a run that has not come that far.
     """
-    if step not in STEPS:
-        raise UsageError(f"no step {step!r}{did_you_mean(step, STEPS)}; the steps are {', '.join(STEPS)}")
-    if step in ("complete", "pin"):
-        if first is None or last is None:
-            raise UsageError(f"step {step} needs its day; add --day DAY, or --from and --to")
-        if step == "complete":
-            return require_complete(context.store, context.settings, first, last)
-        if context.store.transaction_version(tables.RUNS, f"runs/{run_id}") is not None:
-            raise UsageError(f"run {run_id!r} is committed already; correct its days anew under another --run-id")
-        with context.lease(run_id):
-            commit.finish_others(context)  # before the attempt is chosen, which must be above theirs
-            state = pin(context.store, context.settings, context.clock, run_id, first, last, allow_incomplete)
-            return context.run(state).save()
+    step = BY_NAME.get(name)
+    if step is None:
+        raise UsageError(f"no step {name!r}{did_you_mean(name, BY_NAME)}; the steps are {', '.join(BY_NAME)}")
+    if step.needs is None and days is None:
+        raise UsageError(f"step {name} needs its day; add --day DAY, or --from and --to")
+    night = Night(context, run_id, days, allow_incomplete)
+    if name == "complete":  # it waits for others, so it must not keep them out
+        DOES[step.name](night)
+        return True
     with context.lease(run_id):
-        if step == "boards":
-            if not context.boards.boards:
-                return None
-            days = (first, last) if first and last else run_days(context, run_id)
-            ranked = board_night(context, run_id, *days, allow_incomplete=allow_incomplete)
-            exceptions.find(context.store, context.clock, *days)
-            return ranked
-        return run_loaded_step(context, context.run(load_state(context.settings, run_id)), step)
+        if not is_due(night, step):
+            return False
+        DOES[step.name](night)
+        return True
 
 
-def run_days(context: Context, run_id: str) -> tuple[date, date]:
-    """The first and the last day of a run that was pinned."""
-    pinned = load_state(context.settings, run_id).pin
-    return pinned.first, pinned.last
-
-
-def run_loaded_step(context: Context, run: Run, step: str) -> Any:
-    """One step after `pin`; each refuses a run that has not come that far."""
-    require_step(run, step)
-    match step:
-        case "derive":
-            return derive(run)
-        case "check":
-            return check.check(run)
-        case "commit":
-            commit.finish_others(context, but=run.pin.run_id)
-            return commit.commit(run)
-        case "capture":
-            return capture.capture(run, context.lists)
-        case "publish":
-            return publish.publish(run, context.lists)
-        case "report":
-            rows = corrections.correct(run)
-            for day in run.pin.days:
-                if any(row["day"] == day.day for row in rows):
-                    report.report(context.store, context.settings, day.day)
-            return len(rows)
-        case _:
-            return optimize.optimize(run)
-
-
-def derive(run: Run) -> None:
-    """Stage every table of the run, from one deduplication."""
-    from lakehouse.audit import checks
-
-    checks.start_import()
-    for job in (hourly_counts, daily_counts, top_lists):
-        with run.engine.failing_as(f"the derivation in {job.__name__}"):
-            job.stage(run)
-    run.state.step = "derived"
-    run.save()
-    crash_point("night.derived")
-
-
-def require_step(run: Run, step: str) -> None:
-    """Passes when the run has done what `step` builds on.
+def is_due(night: Night, step: Step) -> bool:
+    """Whether the step has anything to do for its run.
 
     Raises:
-        UsageError: naming the step to run first.
+        UsageError: the run has not come that far; names the step to run first.
     """
-    needed = {"derive": 0, "check": 1, "commit": 2}.get(step, 4)
-    order = ("pinned", "derived", "checked", "committing", "committed", "done")
+    if step.needs is None:
+        return True
+    if "items" not in step.kinds:
+        return night.needs(step)
+    if not night.run.has_items:
+        return False
+    require_stage(night.run, step)
+    return True
+
+
+def require_stage(run: Run, step: Step) -> None:
+    """Passes when the run has done what the step builds on.
+
+    Raises:
+        UsageError: it has not.
+    """
+    order: Sequence[str] = ("pinned", "derived", "checked", "committing", "committed", "done")
     reached = order.index(run.state.step) if run.state.step in order else -1
-    if reached < needed:
+    if step.needs and reached < order.index(step.needs):
         raise UsageError(
-            f"run {run.pin.run_id} is {run.state.step}; {step} needs it {order[needed]}: run the step before it"
+            f"run {run.pin.run_id} is {run.state.step}; {step.name} needs it {step.needs}: run the step before it"
         )

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from daybreak.clock import Clock
-from daybreak.rules.boards import Boards
 from daybreak.settings import Settings
-from jobs.boards.plan import pin_boards
+from jobs.boards.plan import BoardPlan, pin_boards
+from jobs.publishing.generations import NEVER, lists_of, newest
 from jobs.run.commit import days_of, unfinished
+from jobs.run.lake import Lake
 from jobs.run.pin import pin
 from jobs.run.run import Pin
 from lakehouse.stores.store import Store
@@ -50,32 +50,40 @@ class NightPlan:
         return sorted({day.day for day in self.days if not day.is_complete})
 
 
-def plan(store: Store, settings: Settings, clock: Clock, boards: Boards, first: date, last: date) -> NightPlan:
+def plan(lake: Lake, first: date, last: date) -> NightPlan:
     """What the night over `first` to `last` would do, were incomplete days allowed.
 
     Raises:
         InputIncompleteError: there are no events at all.
         CheckFailedError, FenceRefusedError: as the night would.
     """
+    settings, store = lake.settings, lake.store
     days: list[DayPlan] = []
-    if store.version(tables.ITEM_EVENTS) >= 0 or not boards.boards:
-        pinned = pin(store, settings, clock, RUN_ID, first, last, allow_incomplete=True).pin
+    if "items" in lake.kinds:
+        pinned = pin(store, settings, lake.clock, RUN_ID, first, last, allow_incomplete=True).pin
         days += planned(pinned, settings, replaced(store, tables.DERIVED, pinned), generations(store, pinned))
-    if boards.boards:
-        run = pin_boards(store, settings, clock, boards, RUN_ID, first, last, allow_incomplete=True)
-        pinned = run.state.pin
-        open_days = [each.day for each in pinned.days if not each.is_complete]
-        ranked = {
-            day.day: ", ".join(
-                f"{each.board.name} {each.period.name}"
-                for each in run.ranked
-                if each.period.days[0] <= day.day <= each.as_of
-                and not any(each.period.days[0] <= open_day <= each.as_of for open_day in open_days)
-            )
-            for day in pinned.days
-        }
-        days += planned(pinned, settings, replaced(store, tables.BOARD_TABLES, pinned), ranked)
+    if "boards" in lake.kinds:
+        boards = pin_boards(lake, RUN_ID, first, last, allow_incomplete=True)
+        pinned = boards.state.pin
+        days += planned(pinned, settings, replaced(store, tables.BOARD_TABLES, pinned), ranked(boards))
     return NightPlan([f"{state.pin.run_id} of {days_of(state)}" for state in unfinished(settings, None)], days)
+
+
+def ranked(boards: BoardPlan) -> dict[date, str]:
+    """The boards in a period that would be published for each day, in words; none that hold an incomplete day."""
+    days = boards.state.pin.days
+    open_days = [each.day for each in days if not each.is_complete]
+    whole = [
+        each
+        for each in boards.ranked
+        if not any(each.period.days[0] <= open_day <= each.as_of for open_day in open_days)
+    ]
+    return {
+        day.day: ", ".join(
+            f"{each.board.name} {each.period.name}" for each in whole if each.period.days[0] <= day.day <= each.as_of
+        )
+        for day in days
+    }
 
 
 def planned(
@@ -120,13 +128,10 @@ def replaced(store: Store, derived: tuple[Table, ...], pinned: Pin) -> dict[date
 
 def generations(store: Store, pinned: Pin) -> dict[date, str]:
     """What becomes of the generation of each day's lists, in words."""
-    newest: dict[date, int] = {}
-    for row in store.read(tables.PUBLICATIONS, days=[day.day for day in pinned.days]).to_pylist():
-        if row["board"] is None:
-            newest[row["day"]] = max(newest.get(row["day"], 0), row["generation"])
-    return {
-        day.day: f"generation {newest[day.day] + 1} where lists change, else {newest[day.day]}"
-        if day.day in newest
-        else "generation 1"
-        for day in pinned.days
-    }
+    known = newest(store, [day.day for day in pinned.days])
+    found = {}
+    for day in pinned.days:
+        generation, _ = known.get(lists_of(day.day), NEVER)
+        changing = f"generation {generation + 1} where lists change, else {generation}"
+        found[day.day] = changing if generation else "generation 1"
+    return found

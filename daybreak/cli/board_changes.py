@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.closing.bans import Reached
-    from jobs.closing.versions import Version
     from jobs.run.context import Context
+    from lakehouse.closes import Version
 
 ClosedPeriod = Annotated[str, typer.Argument(metavar="PERIOD", help="A day, week, year or season.")]
 EventId = Annotated[str, typer.Argument(metavar="EVENT", help="The event's id.")]

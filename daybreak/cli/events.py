@@ -37,7 +37,8 @@ def ingest(
     from jobs import ingest as job
 
     through = parse_day(complete_through) if complete_through else None
-    conf, store = lake()
+    conf = settings.load()
+    store = lake(conf).store
     totals = {"read": 0, "accepted": 0, "refused": 0, "skipped_files": 0}
     with reading(files) as shown:
         for path in files:

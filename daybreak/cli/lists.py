@@ -1,6 +1,5 @@
 """The commands that read lists of items: as they are served, or as the lake has them."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,11 +7,10 @@ import typer
 from daybreak import settings
 from daybreak.cli.options import Format, WindowOption, lake, lists, parse_instant
 from daybreak.cli.output import say, show
-from daybreak.errors import UsageError
-from daybreak.windows import Bucket, Window, bucket_at
+from daybreak.windows import Window, bucket_at
 
 if TYPE_CHECKING:
-    from daybreak.serving.lists import ServedList
+    from daybreak.queries.items import Items
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,8 +31,7 @@ def top(
     from daybreak.ranking import ranks
 
     bucket = bucket_at(window, parse_instant(at))
-    conf = settings.load()
-    served = served_list(conf, bucket, k)
+    served = opened().top(bucket, k)
     entries = served.entries[:k]
     positions = ranks([count for _, count in entries], "competition")
     rows = [
@@ -65,50 +62,16 @@ def estimate(
 ) -> None:
     """Count of any items: the sketch's estimate while provisional, the exact count afterwards."""
     bucket = bucket_at(window, parse_instant(at))
-    conf = settings.load()
-    counts, state, bound = item_counts(conf, bucket, items)
-    say(f"state={state} error_bound={bound}")
-    rows = [{"item_id": item, "count": counts[item], "state": state, "error_bound": bound} for item in items]
+    found = opened().counts(bucket, items)
+    say(f"state={found.state} error_bound={found.error_bound}")
+    known = {"state": found.state, "error_bound": found.error_bound}
+    rows = [{"item_id": item, "count": found.by_item[item]} | known for item in items]
     show(["item_id", "count", "state", "error_bound"], rows, format_)
 
 
-def served_list(conf: settings.Settings, bucket: Bucket, k: int) -> "ServedList":
-    """The list of a bucket: what Redis serves, or for a minute of a corrected day the lake's exact one.
+def opened() -> "Items":
+    """All reading of lists of items."""
+    from daybreak.queries.items import Items
 
-    Raises:
-        UsageError: there is none.
-    """
-    redis = lists(conf)
-    state = redis.day_state(bucket.day)
-    is_exact = state is not None and state.state == "exact"
-    if not (bucket.window is Window.MINUTE and is_exact) and (served := redis.read(bucket)):
-        return served
-    from daybreak.queries.items import list_from_lake
-
-    _, store = lake()
-    if found := list_from_lake(store, conf, bucket, k):
-        return found
-    raise UsageError(
-        f"no {bucket.window} list for {bucket.start:%Y-%m-%dT%H:%MZ}: stream its events, "
-        f"or correct the day with: daybreak nightly --day {bucket.day}"
-    )
-
-
-def item_counts(conf: settings.Settings, bucket: Bucket, items: Sequence[str]) -> tuple[dict[str, int], str, float]:
-    """(count or estimate per item, state, error bound) of a bucket."""
-    redis = lists(conf)
-    served = redis.read(bucket)
-    if served and served.meta.state == "provisional":
-        sketch, _ = redis.read_sketch(bucket)
-        if sketch is None:
-            raise UsageError(
-                f"the sketch of {bucket.label} on {bucket.day} is not kept yet; it is at the bucket's close"
-            )
-        from streaming.sketches.count_min import CountMinSketch
-
-        estimates = CountMinSketch.deserialize(sketch).estimate_ids(list(items))
-        return dict(zip(items, map(int, estimates), strict=True)), "provisional", served.meta.error_bound
-    from daybreak.queries.items import counts_from_lake
-
-    _, store = lake()
-    return counts_from_lake(store, conf, bucket, items), "exact", 0.0
+    conf = settings.load()
+    return Items(lake(conf), lists(conf))

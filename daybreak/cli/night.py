@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from daybreak import clock
+from daybreak import clock, settings
 from daybreak.cli.options import DayOption, Format, From, To, lake, lists, night_context, parse_day, parse_span
 from daybreak.cli.output import say, show, steps, summarise, working
 from daybreak.errors import InputIncompleteError, UsageError
-from daybreak.rules import boards
 from daybreak.windows import ranges
+from jobs.steps import BY_NAME
 
-STEPS = ("complete", "pin", "derive", "check", "commit", "capture", "publish", "report", "boards", "optimize")
 NightFormat = Annotated[str, typer.Option("--format", help="Of --dry-run: table, json or csv.")]
 
 
@@ -72,13 +71,11 @@ def night_spans(day: str | None, first: str | None, last: str | None, stale: boo
         return [parse_span(day, first, last) if day or first or last else (clock.now().date() - timedelta(days=1),) * 2]
     if day:
         raise UsageError("--stale finds its days itself; leave --day out, or bound it with --from and --to")
-    from jobs.run import staleness
+    from jobs.run.staleness import stale_days
 
-    conf, store = lake()
-    bounds = [parse_day(bound) if bound else None for bound in (first, last)]
+    bounds = (parse_day(first) if first else date.min, parse_day(last) if last else date.max)
     with working("looking for stale days"):
-        found = {*staleness.stale_days(store, conf, *bounds)}
-        found |= {*staleness.stale_board_days(store, conf, boards.load(conf.boards_folder), *bounds)}
+        found = stale_days(lake(settings.load()), *bounds)
     if not found:
         say("no day is stale")
     return list(ranges(found))
@@ -92,10 +89,9 @@ def show_plans(spans: Iterable[tuple[date, date]], allow_incomplete: bool, forma
     """
     from jobs.night_plan import DayPlan, plan
 
-    conf, store = lake()
-    ranked = boards.load(conf.boards_folder)
+    read = lake(settings.load())
     with working("looking at the days"):
-        plans = [plan(store, conf, clock.now, ranked, *span) for span in spans]
+        plans = [plan(read, *span) for span in spans]
     show([field.name for field in fields(DayPlan)], (asdict(day) for each in plans for day in each.days), format_)
     for dead in plans[0].dead if plans else ():
         say(f"run {dead} died while it committed; it would be finished first")
@@ -108,7 +104,7 @@ def show_plans(spans: Iterable[tuple[date, date]], allow_incomplete: bool, forma
 
 
 def run(
-    step: Annotated[str, typer.Argument(help=", ".join(STEPS), autocompletion=lambda: list(STEPS))],
+    step: Annotated[str, typer.Argument(help=", ".join(BY_NAME), autocompletion=lambda: list(BY_NAME))],
     run_id: Annotated[str, typer.Option("--run-id", help="The run that the step belongs to.")],
     day: DayOption = None,
     first: From = None,
@@ -118,20 +114,22 @@ def run(
     """Run one step of a night; a scheduler retries steps, not nights."""
     from jobs.night import run_step
 
-    start, end = parse_span(day, first, last) if (day or first or last) else (None, None)
+    days = parse_span(day, first, last) if (day or first or last) else None
     with night_context() as context:
-        run_step(context, step, run_id, start, end, allow_incomplete)
-    summarise("run", {"step": step, "run_id": run_id})
+        did = run_step(context, step, run_id, days, allow_incomplete)
+    if not did:
+        say(f"nothing to do for {step}: this lake has nothing that it is about")
+    summarise("run", {"step": step, "run_id": run_id, "did": did})
 
 
 def status(first: From = None, last: To = None, format_: Format = "table") -> None:
     """Say of each day: rows, complete, provisional or exact or stale, generation, lake version."""
     from daybreak.queries.days import status as day_states
 
-    conf, store = lake()
+    conf = settings.load()
     bounds = [parse_day(bound) if bound else None for bound in (first, last)]
     with working("looking at the days"):
-        found = day_states(store, conf, lists(conf), *bounds)
+        found = day_states(lake(conf), lists(conf), *bounds)
     names = ["day", "rows", "is_complete", "state", "generation", "lake_version"]
     show(names, (asdict(each) for each in found), format_)
 
@@ -140,8 +138,8 @@ def report(day: Annotated[str, typer.Option("--day", help="The corrected day.")]
     """Say how wrong the provisional lists of a corrected day were."""
     from jobs.items import report as job
 
-    conf, store = lake()
-    found = job.report(store, conf, parse_day(day))
+    conf = settings.load()
+    found = job.report(lake(conf).store, conf, parse_day(day))
     if format_ == "json":
         print(json.dumps(found, default=str))
     elif format_ == "csv":

@@ -14,7 +14,7 @@ from daybreak.windows import Window
 if TYPE_CHECKING:
     from daybreak.serving.lists import Lists
     from jobs.run.context import Context
-    from lakehouse.stores.delta_rs import DeltaRsStore
+    from jobs.run.lake import Lake
 
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.", autocompletion=lambda: list(FORMATS))]
 DayOption = Annotated[str | None, typer.Option("--day", help="One UTC day, YYYY-MM-DD.")]
@@ -85,12 +85,14 @@ def parse_mapping(pairs: Sequence[str] | None) -> Mapping[str, str]:
     return mapping
 
 
-def lake() -> "tuple[settings.Settings, DeltaRsStore]":
-    """The settings and the lake."""
+def lake(conf: settings.Settings) -> "Lake":
+    """The lake with its boards, for reading and planning: starts nothing."""
+    from daybreak.rules import boards
+    from jobs.run.lake import Lake
     from lakehouse.stores.delta_rs import DeltaRsStore
 
-    conf = settings.load()
-    return conf, DeltaRsStore(conf.lake_root, conf.lake.retention)
+    store = DeltaRsStore(conf.lake_root, conf.lake.retention)
+    return Lake(conf, store, clock.now, boards.load(conf.boards_folder))
 
 
 def lists(conf: settings.Settings) -> "Lists":

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from daybreak.errors import UsageError
-from jobs.closing.versions import versions
 from jobs.run.context import Context
-from lakehouse.reading.analyst import manifest
+from lakehouse.closes import versions
+from lakehouse.runs import newest_manifest
 from lakehouse.tables import registry as tables
 
 SHOWN = ["day", "period", "position", "rank", "points", "reached_at", "event_count", "population"]
@@ -32,7 +32,7 @@ def history(context: Context, board: str, player: str, period: str | None = None
     wanted = (pc.field("board") == board) & (pc.field("player_id") == player)
     if period is not None:
         wanted = wanted & (pc.field("period") == period)
-    at = manifest(context.store).get(tables.BOARD_SNAPSHOTS.name)
+    at = newest_manifest(context.store).get(tables.BOARD_SNAPSHOTS.name)
     rows: list[Row] = []
     if at is not None:
         snapshots = context.store.dataset(tables.BOARD_SNAPSHOTS, at).to_table(columns=SHOWN, filter=wanted)

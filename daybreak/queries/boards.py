@@ -13,8 +13,8 @@ from daybreak.queries.boards_in_lake import LakeBoard, closed_board, open_board,
 from daybreak.rules.boards import Board, Boards
 from daybreak.rules.seasons import Period
 from daybreak.serving.boards import BoardLists, BoardMeta, Place, ServedBoard
+from lakehouse.runs import newest_days
 from lakehouse.stores.store import Store
-from lakehouse.tables import registry as tables
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,7 @@ def default_period(store: Store, boards: Boards, board: Board) -> Period:
     Raises:
         UsageError: no day was ever corrected on any board.
     """
-    runs = store.read(tables.RUNS).select(["kind", "last_day"]).to_pylist()
-    newest = max((row["last_day"] for row in runs if row["kind"] == "boards"), default=None)
+    newest = max(newest_days(store, "boards"), default=None)
     if newest is None:
         raise UsageError("no board was ever ranked here; correct days first: daybreak nightly --from DAY --to DAY")
     holding = boards.periods(board, newest, newest)

@@ -5,7 +5,6 @@ Reads   season_ranks, board_closes                      closed periods, newest
         board_actions                                   newest
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -21,8 +20,8 @@ from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period
 from daybreak.serving.boards import BoardMeta, Place, ServedBoard
 from lakehouse import actions
-from lakehouse.reading import analyst
-from lakehouse.runs import newest_days
+from lakehouse.closes import newest_versions
+from lakehouse.runs import newest_days, newest_manifest
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
@@ -79,33 +78,29 @@ def place_of(row: Mapping[str, Any]) -> Place:
 
 
 def closed_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
-    """The newest version of a closed period; None while it is open."""
-    ours = is_of(board, period)
-    closes = store.dataset(tables.BOARD_CLOSES).filter(ours).to_table().to_pylist()
-    if not closes:
+    """The newest version of a closed period, by the rules as published; None while it is open."""
+    close = newest_versions(store).get((board.name, period.name))
+    if close is None:
         return None
-    close = max(closes, key=lambda row: row["version"])
-    known = json.loads(close["policy"])  # the board as it was published, whatever boards.toml says today
-    board = Board.model_validate({name: value for name, value in known.items() if name in Board.model_fields})
     ranks = store.dataset(tables.SEASON_RANKS).filter(
-        ours & (pc.field("day") == close["day"]) & (pc.field("version") == close["version"])
+        is_of(board, period) & (pc.field("day") == close.day) & (pc.field("version") == close.version)
     )
     histogram = ranks.to_table(columns=["points"]).group_by("points").aggregate([([], "count_all")])
     meta = replace(
-        meta_of(board, period, close["day"], close["population"]),
+        meta_of(close.rules, period, close.day, close.population),
         state="closed",
-        version=close["version"],
-        depth=max(board.depth, close["population"]),
-        run_id=close["run_id"],
-        lake_version=close["lake_version"],
-        content_hash=close["content_hash"],
+        version=close.version,
+        depth=max(close.rules.depth, close.population),
+        run_id=close.run_id,
+        lake_version=close.lake_version,
+        content_hash=close.content_hash,
     )
     return LakeBoard(meta, ranks, histogram)
 
 
 def open_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
     """The newest snapshot of an open period; None when no player was ever on it."""
-    at = analyst.manifest(store)
+    at = newest_manifest(store)
     if tables.BOARD_SNAPSHOTS.name not in at:
         return None
     day = newest_snapshot(store, at[tables.BOARD_SNAPSHOTS.name], board, period)
@@ -175,7 +170,7 @@ def meta_of(board: Board, period: Period, as_of: date, population: int) -> Board
 
 def points_of(store: Store, board: Board, period: Period, as_of: date, player_id: str) -> Decimal | None:
     """The points of one player as of a day, merged from his days; None without a score, and while he is banned."""
-    at = analyst.manifest(store).get(tables.PLAYER_DAYS.name)
+    at = newest_manifest(store).get(tables.PLAYER_DAYS.name)
     since = actions.banned(store).get(player_id)
     if at is None or (since and (period.end is None or period.end > since)):
         return None

@@ -1,18 +1,18 @@
 """What is known of each day: rows, completeness, provisional, exact or stale, generation, lake version.
 
-Reads   item_events, score_events (log), progress, runs, Redis day states
+Reads   item_events, score_events (log), progress, runs, board_actions, Redis day states
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
-from daybreak.serving.lists import Lists
-from daybreak.settings import Settings
+from daybreak.serving.lists import DayState, Lists
 from daybreak.windows import days_between
-from jobs.run.pin import complete_through, is_complete
+from jobs.run.lake import KINDS, Lake
 from jobs.run.staleness import stale_days
-from lakehouse.runs import newest_days
-from lakehouse.stores.store import Store
+from lakehouse import progress
+from lakehouse.runs import CountedDay, newest_days
 from lakehouse.tables import registry as tables
 
 
@@ -29,38 +29,52 @@ class DayStatus:
     lake_version: int | None
 
 
-def status(store: Store, settings: Settings, lists: Lists, first: date | None, last: date | None) -> list[DayStatus]:
-    """One row per day from `first` to `last`; without them from the first to the last day that is known."""
-    version = store.version(tables.ITEM_EVENTS)
-    rows = store.row_counts(tables.ITEM_EVENTS, version, date.min, date.max) if version >= 0 else {}
-    corrected = newest_days(store)
+def status(lake: Lake, lists: Lists, first: date | None, last: date | None) -> list[DayStatus]:
+    """One row per day from `first` to `last`; without them from the first to the last day that is known.
+
+    It is about the items; in a lake that has boards alone, about those. A day is stale when either is.
+    """
+    is_about_items = "items" in lake.kinds
+    rows = known_rows(lake, is_about_items)
+    corrected = newest_days(lake.store, "items" if is_about_items else "boards")
     known = sorted({*rows, *corrected})
     if first is None or last is None:
         if not known:
             return []
         first, last = first or known[0], last or known[-1]
-    stale = set(stale_days(store, settings, first, last))
-    first_open = complete_through(store, settings)
+    stale = stale_days(lake, first, last)
+    sources = [tables.ITEM_EVENTS] if is_about_items else [table for table, _ in lake.board_sources]
+    opened = [progress.open_days(lake.store, lake.settings, KINDS[table.name]) for table in sources]
     found = []
     for day in days_between(first, last):
-        served = lists.day_state(day)
-        seen = corrected.get(day)
-        if day in stale:
-            state = "stale"
-        elif seen and not seen["is_complete"]:
-            state = "incomplete"
-        elif served:
-            state = served.state
-        else:
-            state = "exact" if seen else "none"
+        served, seen = lists.day_state(day), corrected.get(day)
         found.append(
             DayStatus(
                 day=day,
-                rows=rows.get(day, 0),
-                is_complete=is_complete(first_open, day),
-                state=state,
+                rows=rows[day],
+                is_complete=all(progress.is_complete(each, day) for each in opened),
+                state="stale" if day in stale else state_of(seen, served),
                 generation=served.generation if served else None,
-                lake_version=int(str(seen["lake_version"])) if seen else None,
+                lake_version=seen.run.lake_version if seen else None,
             )
         )
     return found
+
+
+def known_rows(lake: Lake, is_about_items: bool) -> Counter[date]:
+    """Rows per day of the items, or of all that boards read."""
+    version = lake.store.version(tables.ITEM_EVENTS)
+    sources = [(tables.ITEM_EVENTS, version)] if is_about_items else lake.board_sources
+    rows: Counter[date] = Counter()
+    for table, at in sources:
+        rows.update(lake.store.row_counts(table, at, date.min, date.max) if at >= 0 else {})
+    return rows
+
+
+def state_of(seen: CountedDay | None, served: DayState | None) -> str:
+    """The state of a day that is not stale."""
+    if seen and not seen.counted.is_complete:
+        return "incomplete"
+    if served:
+        return served.state
+    return "exact" if seen else "none"

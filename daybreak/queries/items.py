@@ -1,105 +1,68 @@
-"""Exact lists and counts read from the lake, for buckets that Redis does not serve.
+"""Lists and counts of items, answered from Redis or else from the lake.
 
-Reads   hourly_counts, daily_counts, top_lists  at the newest manifest
-        item_events                              for minutes, at the version their day was corrected from
+Reads   Redis                  lists that are served, each with its meta, and sketches of closed buckets
+        what `items_in_lake` does
 """
 
 from collections.abc import Sequence
-from datetime import date
+from dataclasses import dataclass
 
 from daybreak.errors import UsageError
-from daybreak.serving.lists import Meta, ServedList, content_hash
-from daybreak.settings import Settings
-from daybreak.windows import Bucket, Window, day_bounds
-from jobs.run.run import ONE_DAY
-from jobs.run.staleness import stale_days
-from lakehouse.audit import recount
-from lakehouse.reading import analyst
-from lakehouse.runs import newest_days
-from lakehouse.stores.store import Store
-from lakehouse.tables import registry as tables
-
-TOP = (
-    "select item_id, count, population from top_lists "
-    "where day = ? and bucket_start = ?::timestamp at time zone 'UTC' and \"window\" = ? order by position"
-)
-TOTAL_DAY = "select sum(count)::bigint, sum(event_count)::bigint from daily_counts where day = ?"
-TOTAL_HOUR = "select sum(count)::bigint, sum(event_count)::bigint from hourly_counts where day = ? and hour = ?"
-DAY_COUNTS = "select item_id, count from daily_counts where day = ? and item_id in (select unnest(?))"
-HOUR_COUNTS = "select item_id, count from hourly_counts where day = ? and hour = ? and item_id in (select unnest(?))"
+from daybreak.queries.items_in_lake import counts_from_lake, list_from_lake
+from daybreak.serving.lists import Lists, ServedList
+from daybreak.windows import Bucket, Window
+from jobs.run.lake import Lake
 
 
-def list_from_lake(store: Store, settings: Settings, bucket: Bucket, k: int) -> ServedList | None:
-    """The exact list of a bucket of a corrected day; None when its day was never corrected."""
-    seen = newest_days(store).get(bucket.day)
-    if seen is None:
-        return None
-    version = int(str(seen["lake_version"]))
-    if bucket.window is Window.MINUTE:
-        found = minute_list(store, settings, bucket, k)
-        entries, population = found.entries, found.population
-        weight, events = found.total_weight, found.events
-    else:
-        connection = analyst.connect(store)
-        start = bucket.start.replace(tzinfo=None)
-        rows = connection.execute(
-            TOP,
-            [bucket.day, start, bucket.window.value],
-        ).fetchall()
-        entries = tuple((item_id, count) for item_id, count, _ in rows)
-        population = rows[0][2] if rows else 0
-        hour = [] if bucket.window is Window.DAY else [bucket.start.hour]
-        total = connection.execute(TOTAL_HOUR if hour else TOTAL_DAY, [bucket.day, *hour]).fetchone()
-        weight, events = (total[0] or 0, total[1] or 0) if total else (0, 0)
-    meta = Meta(
-        state="exact" if seen["is_complete"] else "provisional",
-        generation=0,
-        as_of=min(bucket.end, day_bounds(bucket.day)[1]),
-        complete_through=bucket.end if seen["is_complete"] else None,
-        run_id=str(seen["run_id"]),
-        lake_version=version,
-        events_total=events,
-        items_total=population,
-        total_weight=weight,
-        depth=settings.stream.list_depth,
-        error_bound=0.0,
-        confidence=1.0,
-        content_hash=content_hash(entries),
-        provenance="exact",
-        accounting="",
-    )
-    return ServedList(bucket, entries, meta)
+@dataclass(frozen=True)
+class Counts:
+    """Counts or estimates by item, and what is known of them."""
+
+    by_item: dict[str, int]
+    state: str
+    """provisional or exact"""
+    error_bound: float
 
 
-def minute_list(store: Store, settings: Settings, bucket: Bucket, k: int) -> recount.MinuteList:
-    """The exact list of one minute, counted from the events that the day's night saw.
+@dataclass(frozen=True)
+class Items:
+    """All reading of lists of items."""
 
-    Those are the newest ones, in files that are kept, unless the day has turned stale since.
-    """
-    version = store.version(tables.ITEM_EVENTS)
-    if stale_days(store, settings, bucket.day, bucket.day):
-        version = int(str(newest_days(store)[bucket.day]["lake_version"]))
-    before = bucket.day - ONE_DAY if bucket.day > date.min else bucket.day
-    files = store.files(tables.ITEM_EVENTS, version, before, bucket.day)
-    return recount.minute_list(files, bucket, settings.night.dedup_lookback, k)
+    lake: Lake
+    lists: Lists
 
+    def top(self, bucket: Bucket, k: int) -> ServedList:
+        """The list of a bucket: what Redis serves, or for a minute of a corrected day the lake's exact one.
 
-def counts_from_lake(store: Store, settings: Settings, bucket: Bucket, items: Sequence[str]) -> dict[str, int]:
-    """The exact count of each item in a bucket; 0 for one that did not occur.
-
-    Raises:
-        UsageError: the day was never corrected, so that no count is known.
-    """
-    counts = dict.fromkeys(items, 0)
-    seen = newest_days(store).get(bucket.day)
-    if seen is None:
+        Raises:
+            UsageError: there is none.
+        """
+        state = self.lists.day_state(bucket.day)
+        is_exact = state is not None and state.state == "exact"
+        if not (bucket.window is Window.MINUTE and is_exact) and (served := self.lists.read(bucket)):
+            return served
+        if found := list_from_lake(self.lake, bucket, k):
+            return found
         raise UsageError(
-            f"nothing is counted for {bucket.start:%Y-%m-%dT%H:%MZ}: stream its events, "
+            f"no {bucket.window} list for {bucket.start:%Y-%m-%dT%H:%MZ}: stream its events, "
             f"or correct the day with: daybreak nightly --day {bucket.day}"
         )
-    if bucket.window is Window.MINUTE:
-        found = minute_list(store, settings, bucket, 2**31 - 1)
-        return counts | {item: count for item, count in found.entries if item in counts}
-    hour = [] if bucket.window is Window.DAY else [bucket.start.hour]
-    rows = analyst.connect(store).execute(HOUR_COUNTS if hour else DAY_COUNTS, [bucket.day, *hour, list(items)])
-    return counts | dict(rows.fetchall())
+
+    def counts(self, bucket: Bucket, items: Sequence[str]) -> Counts:
+        """The count of each item in a bucket: the sketch's estimate while it is provisional, exact afterwards.
+
+        Raises:
+            UsageError: nothing is counted there, or its sketch is not kept yet.
+        """
+        served = self.lists.read(bucket)
+        if served is None or served.meta.state != "provisional":
+            return Counts(counts_from_lake(self.lake, bucket, items), "exact", 0.0)
+        sketch, _ = self.lists.read_sketch(bucket)
+        if sketch is None:
+            raise UsageError(
+                f"the sketch of {bucket.label} on {bucket.day} is not kept yet; it is at the bucket's close"
+            )
+        from streaming.sketches.count_min import CountMinSketch
+
+        estimates = CountMinSketch.deserialize(sketch).estimate_ids(list(items))
+        return Counts(dict(zip(items, map(int, estimates), strict=True)), "provisional", served.meta.error_bound)

@@ -20,12 +20,13 @@ from pyspark.sql import functions as F
 
 from daybreak.events import INSTANT
 from daybreak.rules.boards import Boards
+from daybreak.windows import ONE_DAY
 from jobs.boards import ranks
-from jobs.boards.plan import KINDS, SOURCES, BoardPlan, calendar_rows
+from jobs.boards.plan import BoardPlan, calendar_rows
 from jobs.boards.player_days import SCORED, player_days, scored_events
-from jobs.run import commit
-from jobs.run.run import ONE_DAY, Run
-from lakehouse import actions
+from jobs.run.lake import KINDS, SOURCES
+from jobs.run.run import Run
+from lakehouse import actions, runs
 from lakehouse.audit.board_recount import CalendarRow
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import TOTAL, Table
@@ -200,7 +201,7 @@ class BoardRun:
 
     def manifest_version(self, table: Table) -> int:
         """The version of `table` that analysts see; -1 before the first run of boards."""
-        return commit.newest_manifest_versions(self.run).get(table.name, -1)
+        return runs.newest_manifest(self.run.store).get(table.name, -1)
 
 
 def without_day(table: Table) -> Table:

@@ -5,25 +5,27 @@ Stages  nothing; the pin is kept in the run's state
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from daybreak.clock import Clock
 from daybreak.errors import InputIncompleteError
 from daybreak.rules.boards import Board, Boards
 from daybreak.rules.seasons import Period
-from daybreak.settings import Settings
-from jobs.run.pin import content_version, day_pins, next_attempt, require_complete
+from jobs.run.lake import KINDS, SOURCES, Lake
+from jobs.run.pin import content_version, day_pins, next_attempt
 from jobs.run.run import Pin, RunState, parameters_hash
+from jobs.run.staleness import rules_of
 from lakehouse.audit.board_recount import CalendarRow
+from lakehouse.closes import closed_periods
+from lakehouse.progress import require_complete
 from lakehouse.runs import newest_days
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
-SOURCES = {table.name: table for table in (tables.SCORE_EVENTS, tables.ITEM_EVENTS)}
-KINDS = {tables.SCORE_EVENTS.name: "scores", tables.ITEM_EVENTS.name: "items"}
+Sources = Sequence[tuple[Table, int]]
+"""Event tables, each with the version that is read."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,9 @@ class BoardPlan:
     closed: Collection[tuple[str, str]]
 
 
-def sources_in(boards: Boards, store: Store) -> list[tuple[Table, int]]:
-    """The event tables that any board reads and that exist, with their newest versions."""
-    used = {board.source for board in boards}
-    versions = [(table, store.version(table)) for name, table in SOURCES.items() if name in used]
-    return [(table, version) for table, version in versions if version >= 0]
-
-
-def closed_periods(store: Store) -> set[tuple[str, str]]:
-    """(board, period) of every closed period: nights leave those alone."""
-    rows = store.read(tables.BOARD_CLOSES).select(["board", "period"]).to_pylist()
-    return {(row["board"], row["period"]) for row in rows}
-
-
 def newest_ranked_day(store: Store, last: date) -> date:
     """The newest day that a run of boards has corrected and that was complete, at least `last`."""
-    return max([last, *(day for day, seen in newest_days(store, "boards").items() if seen["is_complete"])])
+    return max([last, *(day for day, seen in newest_days(store, "boards").items() if seen.counted.is_complete)])
 
 
 def to_rank(boards: Boards, first: date, last: date, newest: date, closed: Collection[tuple[str, str]]) -> list[Ranked]:
@@ -78,10 +67,7 @@ def to_rank(boards: Boards, first: date, last: date, newest: date, closed: Colle
 
 
 def pin_boards(
-    store: Store,
-    settings: Settings,
-    clock: Clock,
-    boards: Boards,
+    lake: Lake,
     run_id: str,
     first: date,
     last: date,
@@ -95,44 +81,56 @@ def pin_boards(
         InputIncompleteError: a day is not complete and that was not allowed, or there are no events at all.
         CheckFailedError: a day too large to be summed exactly.
     """
-    versions = sources_in(boards, store)
-    if not versions:
-        raise InputIncompleteError(
-            f"no events for any board at {settings.lake_root}; take scores in with: daybreak ingest --kind scores FILE"
-        )
-    if not allow_incomplete:
-        for table, _ in versions:
-            require_complete(store, settings, first, last, KINDS[table.name])
-    newest = newest_ranked_day(store, last)
-    closed = closed_periods(store)
-    ranked = {each.key: each for each in [*to_rank(boards, first, last, newest, closed), *also]}
+    sources = require_sources(lake, first, last, allow_incomplete)
+    newest, closed = newest_ranked_day(lake.store, last), closed_periods(lake.store)
+    ranked = {each.key: each for each in [*to_rank(lake.boards, first, last, newest, closed), *also]}
     span = span_of(ranked.values(), (first, last))
-    days = day_pins(store, settings, versions, first, last, [KINDS[table.name] for table, _ in versions])
-    named = events_named(store)
-    read: Mapping[str, int] = {table.name: version for table, version in versions}
-    fenced = [
-        (tables.PLAYER_DAYS, (first, last)),
-        (tables.BOARD_SNAPSHOTS, span),
-        (tables.BOARD_HISTOGRAMS, span),
-    ]
     state = RunState(
-        pin=Pin(
-            run_id=run_id,
-            kind="boards",
-            first=first,
-            last=last,
-            lake_version=named,
-            read_version=read.get(tables.SCORE_EVENTS.name, -1),
-            item_version=read.get(tables.ITEM_EVENTS.name, -1),
-            attempt=max(next_attempt(store, named, days, table) for table, days in fenced),
-            days=days,
-        ),
+        pin=pin_days(lake, run_id, first, last, span, sources),
         ranked=sorted(ranked),
         spans={table.name: span for table in (tables.BOARD_SNAPSHOTS, tables.BOARD_HISTOGRAMS)},
-        started_at=clock(),
-        parameters_hash=parameters_hash(settings),
+        rules=rules_of(lake.boards, lake.settings),
+        started_at=lake.clock(),
+        parameters_hash=parameters_hash(lake.settings),
     )
     return BoardPlan(state, sorted(ranked.values(), key=lambda each: each.key), closed)
+
+
+def require_sources(lake: Lake, first: date, last: date, allow_incomplete: bool) -> Sources:
+    """The events that boards read, complete on all days, or whatever is there.
+
+    Raises:
+        InputIncompleteError: there are none, or a day is not complete and that was not allowed.
+    """
+    sources = lake.board_sources
+    if not sources:
+        raise InputIncompleteError(
+            f"no events for any board at {lake.settings.lake_root}; "
+            "take scores in with: daybreak ingest --kind scores FILE"
+        )
+    if not allow_incomplete:
+        for table, _ in sources:
+            require_complete(lake.store, lake.settings, first, last, KINDS[table.name])
+    return sources
+
+
+def pin_days(lake: Lake, run_id: str, first: date, last: date, span: tuple[date, date], sources: Sources) -> Pin:
+    """The pin of a run of boards over the days, which replaces its ranks in `span`."""
+    store, kinds = lake.store, [KINDS[table.name] for table, _ in sources]
+    named = events_named(store)
+    read = {table.name: version for table, version in sources}
+    fenced = [(tables.PLAYER_DAYS, (first, last)), (tables.BOARD_SNAPSHOTS, span), (tables.BOARD_HISTOGRAMS, span)]
+    return Pin(
+        run_id=run_id,
+        kind="boards",
+        first=first,
+        last=last,
+        lake_version=named,
+        read_version=read.get(tables.SCORE_EVENTS.name, -1),
+        item_version=read.get(tables.ITEM_EVENTS.name, -1),
+        attempt=max(next_attempt(store, named, days, table) for table, days in fenced),
+        days=day_pins(store, lake.settings, sources, first, last, kinds),
+    )
 
 
 def events_named(store: Store) -> int:

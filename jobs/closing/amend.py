@@ -18,15 +18,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from jobs.boards.plan import SOURCES, Ranked
+from daybreak.windows import day_before
+from jobs.boards.plan import Ranked
 from jobs.boards.player_days import SCORED, player_days, scored_events
 from jobs.closing import season_ranks, versions
-from jobs.closing.versions import Version
 from jobs.run.context import Context
-from jobs.run.pin import content_version, day_before
+from jobs.run.lake import SOURCES
+from jobs.run.pin import content_version
 from jobs.run.run import Run
 from lakehouse import actions
 from lakehouse.audit import board_recount
+from lakehouse.closes import Version
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
@@ -62,7 +64,7 @@ def amend(context: Context, newest: Version, run_id: str, reason: str) -> Versio
     events = SOURCES[made.rules.source]
     read_version = store.version(events)
     made = replace(made, lake_version=content_version(store, read_version, events))
-    run = versions.closing_night(context, f"{run_id}.{made.board}.{made.period}", made.span, made.lake_version)
+    run = versions.closing_run(context, f"{run_id}.{made.board}.{made.period}", made.span, made.lake_version)
     staged = rank_events(context, run, made, read_version, actions.banned(store))
     outcome = season_ranks.staged_standings(staged)
     prizes = season_ranks.season_prizes(outcome, made.rules)

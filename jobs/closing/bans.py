@@ -18,15 +18,15 @@ from daybreak.rules.boards import Boards
 from daybreak.rules.seasons import Period
 from daybreak.windows import ranges
 from jobs.board_night import board_night
-from jobs.boards.plan import SOURCES, Ranked
+from jobs.boards.plan import Ranked
 from jobs.closing import exceptions
 from jobs.closing.amend import amend
-from jobs.closing.versions import Version, newest_versions
 from jobs.run.commit import finish_others
 from jobs.run.context import Context
+from jobs.run.lake import SOURCES
 from lakehouse import actions
-from lakehouse.reading.analyst import manifest
-from lakehouse.runs import newest_days
+from lakehouse.closes import Version, newest_versions
+from lakehouse.runs import newest_days, newest_manifest
 from lakehouse.tables import registry as tables
 
 Played = dict[tuple[str, str], list[date]]
@@ -124,7 +124,7 @@ def reach_player(context: Context, player: str, run_id: str, reason: str) -> Rea
     corrected = newest_days(context.store, "boards")
     anew = [each for each in open_periods(context.boards, played, since, corrected) if each.key[1:] not in closed]
     if anew:
-        whole = [day for day, seen in corrected.items() if seen["is_complete"]]
+        whole = [day for day, seen in corrected.items() if seen.counted.is_complete]
         day = max(whole or corrected)
         board_night(context, run_id, day, day, allow_incomplete=True, also=anew)
         exceptions.find(context.store, context.clock, day, day)
@@ -193,7 +193,7 @@ def ends_after(period: Period, since: datetime) -> bool:
 
 def played_days(context: Context, player: str) -> Played:
     """The days of the player on every board, as analysts see them."""
-    version = manifest(context.store).get(tables.PLAYER_DAYS.name, -1)
+    version = newest_manifest(context.store).get(tables.PLAYER_DAYS.name, -1)
     if version < 0:
         return {}
     rows = context.store.dataset(tables.PLAYER_DAYS, version).to_table(

@@ -5,11 +5,10 @@ Writes  season_ranks, season_prizes, board_closes, publications, Redis  (jobs.cl
 Rerun   a closed period gives the same answer; one that was interrupted is completed from what is committed
 """
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,19 +17,20 @@ import pyarrow.dataset as ds
 from daybreak.errors import InputIncompleteError, UsageError
 from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period
-from daybreak.windows import ranges
-from jobs.boards.plan import KINDS, SOURCES, Ranked, sources_in
+from daybreak.windows import day_before, ranges
+from jobs.boards.plan import Ranked
 from jobs.closing import amend, season_ranks, versions
-from jobs.closing.versions import Version
 from jobs.run.context import Context
-from jobs.run.pin import content_version, day_before, lookback_rows, require_complete
+from jobs.run.lake import KINDS, SOURCES
+from jobs.run.pin import content_version
 from jobs.run.run import Run
-from jobs.run.staleness import rules_of
-from lakehouse import actions
+from jobs.run.staleness import stale_board_days
+from lakehouse import actions, closes
 from lakehouse.audit import board_recount
+from lakehouse.closes import Version
 from lakehouse.engines.engine import StagedTable
-from lakehouse.reading.analyst import manifest
-from lakehouse.runs import newest_days
+from lakehouse.progress import require_complete
+from lakehouse.runs import newest_days, newest_manifest
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
@@ -53,7 +53,7 @@ def close(context: Context, board: str, period: str) -> Closed:
     run_id = f"close-{board}-{period}-{uuid4().hex[:8]}"
     with context.lease(run_id) as held:
         store = context.store
-        if found := versions.newest_versions(store).get((board, period)):
+        if found := closes.newest_versions(store).get((board, period)):
             versions.publish(context, found)
             return found
         draft = new_draft(rules, span, run_id, context)
@@ -72,7 +72,7 @@ def close(context: Context, board: str, period: str) -> Closed:
 
 def due(context: Context) -> list[tuple[str, str]]:
     """(board, season) of every season that is over, its board's grace too, and that is not closed."""
-    closed, now = versions.newest_versions(context.store), context.clock()
+    closed, now = closes.newest_versions(context.store), context.clock()
     found = []
     for board in context.boards:
         for season in board.seasons:
@@ -100,7 +100,7 @@ def new_draft(board: Board, period: Period, run_id: str, context: Context) -> Ve
         lake_version=-1,
         counted={},
         accepted=(),
-        policy=versions.policy_of(board, period, context.settings.night.dedup_lookback),
+        policy=closes.policy_of(board, period, context.settings.night.dedup_lookback),
         reason="",
         run_id=run_id,
         closed_at=context.clock(),
@@ -118,7 +118,7 @@ def preview(context: Context, board: str, period: str) -> tuple[Version, pa.Tabl
     """
     rules = context.boards.board(board)
     span = context.boards.period(rules, period)
-    if found := versions.newest_versions(context.store).get((board, period)):
+    if found := closes.newest_versions(context.store).get((board, period)):
         ranks = versions.final(context.store, found.key, found.day, found.version)
         return found, ranks, season_ranks.season_prizes(ranks, found.rules)
     draft = new_draft(rules, span, f"preview-{board}-{period}-{uuid4().hex[:8]}", context)
@@ -151,10 +151,10 @@ def stage(context: Context, board: Board, period: Period, draft: Version) -> tup
     require_over(context, board, period)
     lake_version = require_corrected(context, board, period)
     store = context.store
-    version = manifest(store).get(tables.PLAYER_DAYS.name, -1)
+    version = newest_manifest(store).get(tables.PLAYER_DAYS.name, -1)
     files = store.files(tables.PLAYER_DAYS, version, *period.days) if version >= 0 else []
     days = sorted(store.row_counts(tables.PLAYER_DAYS, version, *period.days)) if version >= 0 else []
-    run = versions.closing_night(context, draft.run_id, period, lake_version)
+    run = versions.closing_run(context, draft.run_id, period, lake_version)
     bans = actions.banned(store)
     ranked = [Ranked(board, period, draft.day)]
     staged = season_ranks.stage_ranks(run, board, ranked, files, days, bans, draft.version)
@@ -195,14 +195,13 @@ def require_corrected(context: Context, board: Board, period: Period) -> int:
         InputIncompleteError: its events have not all arrived, or days are stale or not corrected.
     """
     store = context.store
-    read = sources_in(context.boards, store)
     own = SOURCES[board.source]
-    version = {table.name: at for table, at in read}.get(own.name, -1)
+    version = store.version(own)
     if version < 0:
         raise InputIncompleteError(f"no {own.name} at {context.settings.lake_root}; take events in first")
     last = period.days[1]
     require_complete(store, context.settings, last, last, KINDS[own.name])
-    if due := days_due(context, board, read, period):
+    if due := days_due(context, board, period):
         first, last = due[0]
         shown = ", ".join(f"{one} to {other}" for one, other in due[:SHOWN])
         raise InputIncompleteError(
@@ -212,38 +211,14 @@ def require_corrected(context: Context, board: Board, period: Period) -> int:
     return content_version(store, version, own)
 
 
-def days_due(context: Context, board: Board, read: list[tuple[Table, int]], period: Period) -> list[tuple[date, date]]:
-    """Ranges of days of the period that nights have not corrected from the events, voids and rules as they are now."""
-    store = context.store
-    first, last = period.days
-    rows: dict[date, int] = {}
-    for table, version in read:
-        for day, count in store.row_counts(table, version, day_before(first), last).items():
-            rows[day] = rows.get(day, 0) + count
-    seen = {day: found for day, found in newest_days(store, "boards").items() if period.holds(day)}
-    runs = {row["run_id"]: row for row in store.read(tables.RUNS).to_pylist()}
-    profiles = {run_id: json.loads(runs[run_id]["profile"]) for run_id in {found["run_id"] for found in seen.values()}}
-    due = {day for day in rows if period.holds(day) and day not in seen}
-    for day, found in seen.items():
-        if rows.get(day, 0) != found["rows"]:
-            due.add(day)
-        elif rows.get(day_before(day), 0) != found["previous_rows"]:
-            slices = sum(lookback_count(context, each, day_before(day)) for each in read)
-            due |= {day} if slices != found["lookback_rows"] else set()
-    for action in actions.actions(store):
-        at = action["since"]
-        if action["action"] == "void" and isinstance(at, datetime) and (run := seen.get(at.date())):
-            began = profiles[run["run_id"]].get("started_at", str(date.min))
-            due |= {at.date()} if began <= str(action["at"]) else set()
-    rules = rules_of(context.boards, context.settings)[board.name]
-    due |= {day for day, found in seen.items() if profiles[found["run_id"]].get("rules", {}).get(board.name) != rules}
-    return list(ranges(due))
-
-
-def lookback_count(context: Context, read: tuple[Table, int], day: date) -> int:
-    """Events in the look-back slice at the end of the day."""
-    table, version = read
-    return lookback_rows(context.store, version, day, day, context.settings.night.dedup_lookback, table).get(day, 0)
+def days_due(context: Context, board: Board, period: Period) -> list[tuple[date, date]]:
+    """Ranges of days of the period that no night has ranked yet, or that are stale."""
+    store, first, last = context.store, *period.days
+    with_events = {
+        day for table, version in context.lake.board_sources for day in store.row_counts(table, version, first, last)
+    }
+    stale = stale_board_days(context.lake, first, last, [board])
+    return list(ranges(with_events - {*newest_days(store, "boards")} | stale))
 
 
 def largest_offsets(store: Store, table: Table, version: int, period: Period) -> Mapping[str, int]:

@@ -19,13 +19,12 @@ from daybreak.errors import FenceRefusedError, LakeFailedError, UsageError
 from daybreak.events import ORDER_KEY
 from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period
-from daybreak.windows import day_bounds
-from jobs.boards.plan import SOURCES
+from daybreak.windows import day_before, day_bounds
 from jobs.closing.amend import amend, event_batches, is_counted
-from jobs.closing.versions import Version, newest_versions, versions
 from jobs.run.context import Context
-from jobs.run.pin import day_before
+from jobs.run.lake import SOURCES
 from lakehouse import actions
+from lakehouse.closes import Version, newest_versions, versions
 from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table

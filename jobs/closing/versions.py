@@ -7,95 +7,31 @@ Writes  season_ranks, season_prizes, amended_ranks  appended, each under a trans
 Rerun   what is committed already is kept, and the rest follows from it
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from dataclasses import replace
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError
-from daybreak.rules.boards import Board
-from daybreak.rules.seasons import Period, PeriodKind
+from daybreak.rules.seasons import Period
 from daybreak.serving.boards import Place
 from daybreak.serving.boards import content_hash as served_hash
 from jobs.boards.plan import Ranked
 from jobs.closing import season_ranks
-from jobs.publishing.boards import Content, allot_generations, meta_of
+from jobs.publishing.boards import BoardContent, meta_of
+from jobs.publishing.generations import allot
 from jobs.run.context import Context
 from jobs.run.run import Pin, Run, RunState, parameters_hash
+from lakehouse.closes import Version
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
 
-@dataclass(frozen=True)
-class Version:
-    """One version of a closed period: a row of board_closes."""
-
-    board: str
-    period: str
-    version: int
-    kind: str
-    content_hash: str
-    population: int
-    lake_version: int
-    counted: Mapping[str, int]
-    accepted: tuple[str, ...]
-    policy: str
-    reason: str
-    run_id: str
-    closed_at: datetime
-    day: date
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """(board, period)"""
-        return self.board, self.period
-
-    @property
-    def rules(self) -> Board:
-        """The board as it was published with version 1."""
-        known = json.loads(self.policy)
-        return Board.model_validate({name: value for name, value in known.items() if name in Board.model_fields})
-
-    @property
-    def lookback(self) -> timedelta:
-        """How far copies were looked for then."""
-        return timedelta(seconds=json.loads(self.policy)["dedup_lookback"])
-
-    @property
-    def span(self) -> Period:
-        """The period as it was then."""
-        given = json.loads(self.policy)["period"]
-        first, last = (given[name] and date.fromisoformat(given[name]) for name in ("first", "last"))
-        return Period(PeriodKind(given["kind"]), self.period, first, last, given["label"])
-
-
-def policy_of(board: Board, period: Period, lookback: timedelta) -> str:
-    """What a version was made by, as JSON; the grace has done its work by then."""
-    days = {name: day and day.isoformat() for name, day in (("first", period.first), ("last", period.last))}
-    known = board.model_dump(mode="json", exclude={"grace"})
-    known |= {"period": {"kind": period.kind.value, "label": period.label} | days}
-    return json.dumps(known | {"dedup_lookback": lookback.total_seconds()}, sort_keys=True)
-
-
-def versions(store: Store) -> list[Version]:
-    """Every version that holds, oldest first."""
-    rows = store.read(tables.BOARD_CLOSES).to_pylist()
-    found = [Version(**row | {"counted": dict(row["counted"]), "accepted": tuple(row["accepted"])}) for row in rows]
-    return sorted(found, key=lambda each: (each.board, each.period, each.version))
-
-
-def newest_versions(store: Store) -> dict[tuple[str, str], Version]:
-    """The newest version of each closed (board, period)."""
-    return {each.key: each for each in versions(store)}
-
-
-def closing_night(context: Context, run_id: str, period: Period, lake_version: int) -> Run:
+def closing_run(context: Context, run_id: str, period: Period, lake_version: int) -> Run:
     """A run about one period, at one version of its events. It stages; its commits are `append`s of versions."""
     first, last = period.days
     pin = Pin(
@@ -213,7 +149,7 @@ def publish(context: Context, made: Version, ranks: pa.Table | None = None) -> N
     counts = ranks.group_by("points").aggregate([("points", "count")])
     histogram = list(zip(counts["points"].to_pylist(), counts["points_count"].to_pylist(), strict=True))
     places = [Place(**row) for row in first]
-    content = Content(Ranked(board, made.span, made.day), places, histogram, served_hash(places, histogram))
+    content = BoardContent(Ranked(board, made.span, made.day), places, histogram, served_hash(places, histogram))
     served = context.board_lists.meta(*made.key)
     if served and (served.version, served.content_hash) == (made.version, content.content_hash):
         return
@@ -227,7 +163,7 @@ def publish(context: Context, made: Version, ranks: pa.Table | None = None) -> N
         attempt=1,
         days=[],
     )
-    generations = allot_generations(context.store, pin, [content], context.clock())
-    meta = replace(meta_of(content, pin, generations[made.key]), state="closed", version=made.version)
+    generations = allot(context.store, pin, [content.content], context.clock())
+    meta = replace(meta_of(content, pin, generations[content.content.subject]), state="closed", version=made.version)
     context.board_lists.publish(*made.key, places, histogram, meta)
     crash_point("close.published")

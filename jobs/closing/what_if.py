@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from daybreak.rules.boards import Board
-from jobs.boards.plan import SOURCES, Ranked
+from jobs.boards.plan import Ranked
 from jobs.closing import season_ranks, versions
 from jobs.closing.amend import rank_events
 from jobs.closing.bans import closed_with, open_periods, played_days, require_player, require_zone
-from jobs.closing.versions import Version, newest_versions
 from jobs.run.context import Context
+from jobs.run.lake import SOURCES
 from jobs.run.pin import content_version
 from lakehouse import actions
-from lakehouse.reading.analyst import manifest
-from lakehouse.runs import newest_days
+from lakehouse.closes import Version, newest_versions
+from lakehouse.runs import newest_days, newest_manifest
 from lakehouse.tables import registry as tables
 
 
@@ -69,14 +69,14 @@ def open_changes(
 ) -> list[WouldChange]:
     """What would change in open periods of a board, all ranked at once."""
     store = context.store
-    version = manifest(store)[tables.PLAYER_DAYS.name]
+    version = newest_manifest(store)[tables.PLAYER_DAYS.name]
     days = min(each.period.days[0] for each in ranked), max(each.as_of for each in ranked)
     files = store.files(tables.PLAYER_DAYS, version, *days)
     known: list[date] = sorted(store.row_counts(tables.PLAYER_DAYS, version, *days))
     sides = []
     for out in (bans, more):
         run_id = f"what-if-{uuid4().hex[:8]}"
-        run = versions.closing_night(context, run_id, ranked[0].period, 0)
+        run = versions.closing_run(context, run_id, ranked[0].period, 0)
         staged = season_ranks.stage_ranks(run, board, ranked, files, known, out, 0)
         sides.append(season_ranks.staged_standings(staged, also=["period"]))
         shutil.rmtree(run.folder)
@@ -96,7 +96,7 @@ def closed_changes(context: Context, closed: Version, bans: Mapping[str, datetim
     read_version = store.version(events)
     lake_version = content_version(store, read_version, events)
     draft = replace(closed, version=closed.version + 1, lake_version=lake_version)
-    run = versions.closing_night(context, f"what-if-{uuid4().hex[:8]}", closed.span, lake_version)
+    run = versions.closing_run(context, f"what-if-{uuid4().hex[:8]}", closed.span, lake_version)
     new = season_ranks.staged_standings(rank_events(context, run, draft, read_version, bans))
     shutil.rmtree(run.folder)
     prizes = [season_ranks.season_prizes(side, closed.rules) for side in (old, new)]

@@ -10,7 +10,8 @@ from datetime import date
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from jobs.run.run import ONE_DAY, Run
+from daybreak.windows import day_after, day_before
+from jobs.run.run import Run
 from lakehouse.audit import checks, recount
 from lakehouse.tables import registry as tables
 
@@ -63,8 +64,7 @@ def breaker(run: Run) -> list[str]:
 
 def recount_differences(run: Run) -> list[str]:
     """What DuckDB counts differently, from the pinned event files of the days and their neighbours."""
-    first = run.pin.first - ONE_DAY if run.pin.first > date.min else run.pin.first
-    last = run.pin.last + ONE_DAY if run.pin.last < date.max else run.pin.last
+    first, last = day_before(run.pin.first), day_after(run.pin.last)
     return recount.differences(
         event_files=run.store.files(tables.ITEM_EVENTS, run.pin.read_version, first, last),
         staged={table.name: run.staged_files(table) for table in tables.DERIVED},

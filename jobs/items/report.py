@@ -11,6 +11,7 @@ from typing import Any
 
 from daybreak.errors import UsageError
 from daybreak.settings import Settings
+from lakehouse.runs import newest_days
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 
@@ -23,35 +24,34 @@ def report(store: Store, settings: Settings, day: date) -> Report:
     Raises:
         UsageError: the day has not been corrected.
     """
-    runs = [
-        row
-        for row in store.read(tables.RUNS).to_pylist()
-        if row["first_day"] <= day <= row["last_day"] and row["outcome"] == "committed"
-    ]
-    if not runs:
+    seen = newest_days(store).get(day)
+    if seen is None:
         raise UsageError(f"{day} has not been corrected; run: daybreak nightly --day {day}")
-    run = max(runs, key=lambda row: (row["committed_at"], row["run_id"]))
-    counted = next(each for each in run["days"] if each["day"] == day)
     rows = store.read(tables.CORRECTIONS, days=[day]).to_pylist()
     newest = max((row["lake_version"] for row in rows), default=None)
     lists = [row for row in rows if row["lake_version"] == newest]
     lists.sort(key=lambda row: (row["window"] != "day", row["bucket_start"]))
-    published = [row["generation"] for row in store.read(tables.PUBLICATIONS, days=[day]).to_pylist()]
     whole: Report = {
         "day": day.isoformat(),
-        "run_id": run["run_id"],
-        "lake_version": run["lake_version"],
-        "generation": max(published, default=0),
-        "rows": counted["rows"],
-        "distinct": counted["distinct"],
-        "duplicate": counted["duplicate"],
-        "is_complete": counted["is_complete"],
+        "run_id": seen.run.run_id,
+        "lake_version": seen.run.lake_version,
+        "generation": generation_of(store, day),
+        "rows": seen.counted.rows,
+        "distinct": seen.counted.distinct,
+        "duplicate": seen.counted.duplicate,
+        "is_complete": seen.counted.is_complete,
         "lists": [{k: v for k, v in row.items() if k not in ("day", "dimension")} for row in lists],
     }
     file = settings.home / "reports" / f"{day}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(whole, indent=1, default=str))
     return whole
+
+
+def generation_of(store: Store, day: date) -> int:
+    """The newest generation of the day's lists of items; 0 when none was published."""
+    rows = store.read(tables.PUBLICATIONS, days=[day]).to_pylist()
+    return max((row["generation"] for row in rows if row["board"] is None), default=0)
 
 
 def in_words(report: Report) -> list[str]:

@@ -7,9 +7,9 @@ Rerun   equal content keeps its generation
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -20,8 +20,8 @@ from daybreak.errors import UsageError
 from daybreak.serving.boards import BoardLists, BoardMeta, Place, content_hash
 from jobs.boards.derive import BoardRun
 from jobs.boards.plan import Ranked
+from jobs.publishing.generations import Content, allot, board_in
 from jobs.run.run import Pin
-from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -30,7 +30,7 @@ RECENT = timedelta(days=35)
 
 
 @dataclass(frozen=True)
-class Content:
+class BoardContent:
     """One board in one period, as it is to be served."""
 
     ranked: Ranked
@@ -43,6 +43,11 @@ class Content:
         """Players on the board."""
         return sum(players for _, players in self.histogram)
 
+    @property
+    def content(self) -> Content:
+        """What its generation goes by."""
+        return Content(board_in(self.ranked.board.name, self.ranked.period.name), self.ranked.as_of, self.content_hash)
+
 
 def publish(boards: BoardRun, lists: BoardLists) -> int:
     """Publish what the run ranked, and return how many boards that were.
@@ -53,17 +58,11 @@ def publish(boards: BoardRun, lists: BoardLists) -> int:
     run = boards.run
     chosen = to_publish(boards, lists)
     contents = list(board_contents(boards, chosen))
-    generations = allot_generations(run.store, run.pin, contents, run.clock())
+    generations = allot(run.store, run.pin, [each.content for each in contents], run.clock())
     crash_point("boards.publications")
     for content in contents:
-        name, period = content.ranked.board.name, content.ranked.period.name
-        lists.publish(
-            name,
-            period,
-            content.places,
-            content.histogram,
-            meta_of(content, run.pin, generations[name, period]),
-        )
+        meta = meta_of(content, run.pin, generations[content.content.subject])
+        lists.publish(meta.board, meta.period, content.places, content.histogram, meta)
     retire(boards, lists)
     return len(contents)
 
@@ -96,7 +95,7 @@ def retire(boards: BoardRun, lists: BoardLists) -> list[tuple[str, str]]:
     return gone
 
 
-def board_contents(boards: BoardRun, chosen: Sequence[Ranked]) -> Iterator[Content]:
+def board_contents(boards: BoardRun, chosen: Sequence[Ranked]) -> Iterator[BoardContent]:
     """Places and histogram of each of the chosen, from the staged rows that this run committed."""
     places: dict[tuple[date, str, str], list[Place]] = defaultdict(list)
     for row in staged_rows(boards, tables.BOARD_SNAPSHOTS, chosen).to_pylist():
@@ -116,7 +115,7 @@ def board_contents(boards: BoardRun, chosen: Sequence[Ranked]) -> Iterator[Conte
     for each in chosen:
         ordered = sorted(places[each.key], key=lambda place: place.position)
         histogram = histograms[each.key]
-        yield Content(each, ordered, histogram, content_hash(ordered, histogram))
+        yield BoardContent(each, ordered, histogram, content_hash(ordered, histogram))
 
 
 def staged_rows(boards: BoardRun, table: Table, chosen: Sequence[Ranked]) -> pa.Table:
@@ -127,7 +126,7 @@ def staged_rows(boards: BoardRun, table: Table, chosen: Sequence[Ranked]) -> pa.
     return rows.filter(pc.is_in(rows["period"], periods))
 
 
-def meta_of(content: Content, pin: Pin, generation: int) -> BoardMeta:
+def meta_of(content: BoardContent, pin: Pin, generation: int) -> BoardMeta:
     """What Redis says of an open board."""
     board = content.ranked.board
     return BoardMeta(
@@ -146,40 +145,3 @@ def meta_of(content: Content, pin: Pin, generation: int) -> BoardMeta:
         decimals=board.decimals,
         rank_style=board.rank_style,
     )
-
-
-def allot_generations(
-    store: Store, pin: Pin, contents: Collection[Content], now: datetime
-) -> dict[tuple[str, str], int]:
-    """The generation of each board: kept while its content is equal, else one above the last, recorded first."""
-    newest: dict[tuple[str, str], tuple[int, str]] = {}
-    for row in store.read(tables.PUBLICATIONS).to_pylist():
-        key = (str(row["board"]), str(row["period"]))
-        newest[key] = max(newest.get(key, (0, "")), (row["generation"], row["content_hash"]))
-    generations, rows = {}, []
-    for content in contents:
-        key = (content.ranked.board.name, content.ranked.period.name)
-        generation, known = newest.get(key, (0, ""))
-        generations[key] = generation + (known != content.content_hash)
-        if known != content.content_hash:
-            rows.append(
-                {
-                    "day": content.ranked.as_of,
-                    "generation": generations[key],
-                    "content_hash": content.content_hash,
-                    "run_id": pin.run_id,
-                    "lake_version": pin.lake_version,
-                    "action": "publish",
-                    "published_at": now,
-                    "board": key[0],
-                    "period": key[1],
-                }
-            )
-    if rows:
-        fences = {f"publish/{row['board']}/{row['period']}": int(str(row["generation"])) for row in rows}
-        store.append(
-            tables.PUBLICATIONS,
-            pa.Table.from_pylist(rows, schema=tables.PUBLICATIONS.schema),
-            Transaction(fences, pin.run_id),
-        )
-    return generations

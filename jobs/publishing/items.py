@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-import pyarrow as pa
-
 from daybreak.crashpoints import crash_point
 from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
 from daybreak.windows import Bucket, bucket_of_label, day_bounds
+from jobs.publishing.generations import Content, allot, lists_of
 from jobs.run.run import Run
-from lakehouse.stores.store import Transaction
 from lakehouse.tables import registry as tables
 
 LABELS = ("day", *(f"hour.{hour:02}" for hour in range(24)))
@@ -46,7 +44,8 @@ def publish(run: Run, lists: Lists) -> dict[date, int]:
         return {}
     as_of = run.clock()
     contents = day_contents(run, complete, as_of)
-    generations = allot_generations(run, contents, as_of)
+    allotted = allot(run.store, run.pin, [Content(lists_of(c.day), c.day, c.content_hash) for c in contents], as_of)
+    generations = {content.day: allotted[lists_of(content.day)] for content in contents}
     crash_point("night.publications")
     for content in contents:
         lists.publish_exact(
@@ -116,33 +115,3 @@ def bucket_totals(run: Run, days: Sequence[date]) -> dict[Bucket, tuple[int, int
             events, weight = totals.get(bucket, (0, 0))
             totals[bucket] = (events + row["event_count_sum"], weight + row["count_sum"])
     return totals
-
-
-def allot_generations(run: Run, contents: Sequence[DayContent], as_of: datetime) -> dict[date, int]:
-    """The generation of each day: kept while its content is equal, else one above the last, recorded first."""
-    newest: dict[date, tuple[int, str]] = {}
-    for row in run.store.read(tables.PUBLICATIONS, days=[content.day for content in contents]).to_pylist():
-        if row["board"] is not None:
-            continue
-        newest[row["day"]] = max(newest.get(row["day"], (0, "")), (row["generation"], row["content_hash"]))
-    changed = [c for c in contents if newest.get(c.day, (0, ""))[1] != c.content_hash]
-    generations = {c.day: newest.get(c.day, (0, ""))[0] + (c in changed) for c in contents}
-    if changed:
-        rows = [
-            {
-                "day": c.day,
-                "generation": generations[c.day],
-                "content_hash": c.content_hash,
-                "run_id": run.pin.run_id,
-                "lake_version": run.pin.lake_version,
-                "action": "publish",
-                "published_at": as_of,
-            }
-            for c in changed
-        ]
-        run.store.append(
-            tables.PUBLICATIONS,
-            pa.Table.from_pylist(rows, schema=tables.PUBLICATIONS.schema),
-            Transaction({f"publish/{c.day}": generations[c.day] for c in changed}, run.pin.run_id),
-        )
-    return generations

@@ -6,16 +6,14 @@ Writes  hourly_counts, daily_counts, top_lists  one fenced commit each
 Rerun   the same rows again under a newer attempt
 """
 
-import pyarrow as pa
-
 from daybreak.crashpoints import crash_point
 from daybreak.errors import CheckFailedError, FenceRefusedError
 from daybreak.log import log
 from daybreak.settings import Settings
 from jobs.run.context import Context
-from jobs.run.run import Run, RunState, code_version, saved_runs
+from jobs.run.run import DayPin, Run, RunState, code_version, saved_runs
+from lakehouse import runs
 from lakehouse.engines.engine import StagedTable
-from lakehouse.stores.store import Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -80,34 +78,29 @@ def staged_rows(run: Run, table: Table) -> StagedTable:
 def write_manifest(run: Run) -> None:
     """Append the run to `runs`, unless it is there already."""
     pin, state = run.pin, run.state
-    app_id = f"runs/{pin.run_id}"
-    if run.store.transaction_version(tables.RUNS, app_id) is not None:
-        return
-    row = {
-        "run_id": pin.run_id,
-        "kind": pin.kind,
-        "first_day": pin.first,
-        "last_day": pin.last,
-        "lake_version": pin.lake_version,
-        "attempt": pin.attempt,
-        "table_versions": list(manifest_versions(run).items()),
-        "days": [
-            day.model_dump()
-            | {
-                "distinct": state.distinct.get(day.day, 0),
-                "duplicate": day.rows - state.distinct.get(day.day, 0),
-            }
-            for day in pin.days
-        ],
-        "profile": state.profile,
-        "checks": state.checks,
-        "code_version": code_version(),
-        "parameters_hash": state.parameters_hash,
-        "outcome": "committed",
-        "committed_at": run.clock(),
-    }
-    rows = pa.Table.from_pylist([row], schema=tables.RUNS.schema)
-    run.store.append(tables.RUNS, rows, Transaction({app_id: 1}, pin.run_id))
+    finished = runs.FinishedRun(
+        run_id=pin.run_id,
+        kind=pin.kind,
+        first_day=pin.first,
+        last_day=pin.last,
+        lake_version=pin.lake_version,
+        attempt=pin.attempt,
+        table_versions=manifest_versions(run),
+        days=tuple(counted_day(day, state.distinct.get(day.day, 0)) for day in pin.days),
+        profile=state.profile,
+        checks=state.checks,
+        code_version=code_version(),
+        parameters_hash=state.parameters_hash,
+        committed_at=run.clock(),
+        started_at=state.started_at,
+        rules=state.rules,
+    )
+    runs.append(run.store, finished)
+
+
+def counted_day(day: DayPin, distinct: int) -> runs.RunDay:
+    """A pinned day with what was counted of it; a run of boards counts no distinct events."""
+    return runs.RunDay(**day.model_dump(), distinct=distinct, duplicate=day.rows - distinct)
 
 
 def manifest_versions(run: Run) -> dict[str, int]:
@@ -115,7 +108,7 @@ def manifest_versions(run: Run) -> dict[str, int]:
     pin = run.pin
     events = tables.ITEM_EVENTS if pin.kind == "items" else tables.SCORE_EVENTS
     read = {events.name: pin.read_version} if pin.read_version >= 0 else {}
-    return newest_manifest_versions(run) | {table.name: run.store.version(table) for table in run.tables} | read
+    return runs.newest_manifest(run.store) | {table.name: run.store.version(table) for table in run.tables} | read
 
 
 def refuse_foreign_commits(run: Run) -> None:
@@ -124,8 +117,8 @@ def refuse_foreign_commits(run: Run) -> None:
     Raises:
         FenceRefusedError: another run has committed since the last manifest and is not finished.
     """
-    known = {row["run_id"] for row in run.store.read(tables.RUNS).select(["run_id"]).to_pylist()}
-    versions = newest_manifest_versions(run)
+    known = runs.known_ids(run.store)
+    versions = runs.newest_manifest(run.store)
     for table in run.tables:
         ours = run.span(table)
         for found in run.store.commits_after(table, versions.get(table.name, -1)):
@@ -138,15 +131,6 @@ def refuse_foreign_commits(run: Run) -> None:
                 f"run {found.run_id} has committed {table.name} of {first} to {last} and was never finished; "
                 f"correct those days first: daybreak nightly --from {first} --to {last}"
             )
-
-
-def newest_manifest_versions(run: Run) -> dict[str, int]:
-    """Table versions of the newest manifest; empty when there is none."""
-    runs = run.store.read(tables.RUNS)
-    if not runs.num_rows:
-        return {}
-    newest = max(runs.to_pylist(), key=lambda row: (row["committed_at"], row["run_id"]))
-    return dict(newest["table_versions"])
 
 
 def unfinished(settings: Settings, but: str | None) -> list[RunState]:

@@ -12,6 +12,7 @@ from daybreak.serving.connection import connect
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
+from jobs.run.lake import Lake
 from jobs.run.run import Run, RunState
 from lakehouse.engines.engine import Engine
 from lakehouse.opening import open_engine, open_store
@@ -40,8 +41,13 @@ class Context:
         """The boards in Redis."""
         return BoardLists(self.lists.client, self.settings.redis)
 
+    @property
+    def lake(self) -> Lake:
+        """What a night is planned on."""
+        return Lake(self.settings, self.store, self.clock, self.boards)
+
     def run(self, state: RunState) -> Run:
-        """The night of a run, on this place."""
+        """A run from its state."""
         return Run(self.settings, self.store, self.clock, state, self.engine)
 
     def lease(self, run_id: str) -> Lease:
@@ -50,7 +56,7 @@ class Context:
 
 
 def open_context(settings: Settings) -> Context:
-    """The place that the settings name; starts no engine, and the embedded Redis where they want one."""
+    """The context that the settings name; starts no engine, and the embedded Redis where they want one."""
     engine = open_engine(settings)
     store, lists = open_store(settings, engine), Lists(connect(settings), settings.redis)
     return Context(settings, store, lists, clock.now, engine, boards.load(settings.boards_folder))

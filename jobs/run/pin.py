@@ -5,7 +5,7 @@ Stages  nothing; the pin is kept in the run's state
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 
 import numpy as np
@@ -15,8 +15,9 @@ import pyarrow.dataset as ds
 from daybreak.clock import Clock
 from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncompleteError
 from daybreak.settings import Settings
-from daybreak.windows import EPOCH, day_bounds, days_between
-from jobs.run.run import ATTEMPT_BITS, ONE_DAY, DayPin, Pin, RunState, parameters_hash
+from daybreak.windows import EPOCH, ONE_DAY, day_before, days_between
+from jobs.run.run import ATTEMPT_BITS, DayPin, Pin, RunState, parameters_hash
+from lakehouse.progress import is_complete, open_days, require_complete
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
@@ -29,43 +30,6 @@ RECENT_COMMITS = 64
 """Looked through first: the whole history can be long."""
 
 MICROSECONDS_PER_DAY = ONE_DAY // timedelta(microseconds=1)
-
-
-def complete_through(store: Store, settings: Settings, kind: str = "items") -> Mapping[tuple[str, int], date]:
-    """The first day that is not yet complete, per (source, partition) that carries events of `kind`.
-
-    A log's progress counts once it has passed the end of a day by the grace; a declared one as it stands.
-    """
-    first_open: dict[tuple[str, int], date] = {}
-    for row in store.read(tables.PROGRESS).to_pylist():
-        if not row["source"].endswith(f"/{kind}"):
-            continue
-        grace = timedelta(0) if row["basis"] == "declared" else settings.night.complete_grace
-        reached = row["complete_through"] - grace
-        key = (row["source"], row["partition"])
-        first_open[key] = max(first_open.get(key, date.min), reached.date())
-    return first_open
-
-
-def is_complete(first_open: Mapping[tuple[str, int], date], day: date) -> bool:
-    """Whether every partition has passed the end of `day`; false when nothing has said anything yet."""
-    return bool(first_open) and all(open_day > day for open_day in first_open.values())
-
-
-def require_complete(store: Store, settings: Settings, first: date, last: date, kind: str = "items") -> None:
-    """Passes when all days are complete in the events of `kind`.
-
-    Raises:
-        InputIncompleteError: naming the first open day and the partition that holds it up.
-    """
-    first_open = complete_through(store, settings, kind)
-    for day in days_between(first, last):
-        if not is_complete(first_open, day):
-            behind = [f"{source}[{partition}]" for (source, partition), d in first_open.items() if d <= day]
-            raise InputIncompleteError(
-                f"{day} is not complete: {'waiting for ' + ', '.join(behind) if behind else 'no source has said so'}; "
-                f"ingest the rest with --complete-through {day}, or count what is there with --allow-incomplete"
-            )
 
 
 def lookback_rows(
@@ -155,6 +119,12 @@ def pin(
     )
 
 
+def pin_no_items(settings: Settings, clock: Clock, run_id: str, first: date, last: date) -> RunState:
+    """The run of a night in a lake that has boards alone: it says which days it is about, and is over."""
+    nothing = Pin(run_id=run_id, first=first, last=last, lake_version=-1, read_version=-1, attempt=0, days=[])
+    return RunState(pin=nothing, step="done", started_at=clock(), parameters_hash=parameters_hash(settings))
+
+
 def day_pins(
     store: Store,
     settings: Settings,
@@ -170,13 +140,13 @@ def day_pins(
     Raises:
         CheckFailedError: a day too large to be summed exactly.
     """
-    before = first - ONE_DAY if first > date.min else first
+    before = day_before(first)
     rows: Counter[date] = Counter()
     slices: Counter[date] = Counter()
     for events, version in versions:
         rows.update(store.row_counts(events, version, before, last))
         slices.update(lookback_rows(store, version, before, last, settings.night.dedup_lookback, events))
-    first_open = [complete_through(store, settings, kind) for kind in kinds]
+    first_open = [open_days(store, settings, kind) for kind in kinds]
     days = [
         DayPin(
             day=day,
@@ -190,8 +160,3 @@ def day_pins(
     if largest := [day for day in days if day.rows > ROWS_MAX]:
         raise CheckFailedError(f"{largest[0].day} has {largest[0].rows} rows, above {ROWS_MAX}; split it by source")
     return days
-
-
-def day_before(day: date) -> date:
-    """The day before, or `day` itself on the calendar's first."""
-    return day - ONE_DAY if day_bounds(day)[0] > day_bounds(date.min)[0] else day

@@ -7,7 +7,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,8 +21,9 @@ from pydantic import BaseModel
 from daybreak.clock import Clock
 from daybreak.errors import CheckFailedError, UsageError
 from daybreak.settings import Settings
-from daybreak.windows import days_between
+from daybreak.windows import day_before, days_between
 from lakehouse.engines.scratch import STAGING_HINT, writing
+from lakehouse.runs import RunKind
 from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
 ATTEMPT_BITS = 16
 FILES_AT_ONCE = 4000
-ONE_DAY = timedelta(days=1)
+
+
+Stage = Literal["pinned", "derived", "checked", "committing", "committed", "abandoned", "done"]
+"""How far a run has come."""
 
 
 class DayPin(BaseModel):
@@ -51,7 +55,7 @@ class Pin(BaseModel):
     """What a run is fixed to before it reads anything."""
 
     run_id: str
-    kind: Literal["items", "boards"] = "items"
+    kind: RunKind = "items"
     first: date
     last: date
     lake_version: int
@@ -79,13 +83,15 @@ class RunState(BaseModel):
     """Everything a later step needs; saved after each step."""
 
     pin: Pin
-    step: Literal["pinned", "derived", "checked", "committing", "committed", "abandoned", "done"] = "pinned"
+    step: Stage = "pinned"
     staged_rows: dict[str, int] = {}
     spans: dict[str, tuple[date, date]] = {}
     """First and last day that a table is replaced for, where these are not the run's own."""
     ranked: list[tuple[date, str, str]] = []
     """(as of, board, period) that a run of boards ranks."""
     distinct: dict[date, int] = {}
+    rules: dict[str, str] = {}
+    """Board -> digest of the rules that shape its partials."""
     profile: str = "{}"
     checks: str = "[]"
     started_at: datetime
@@ -107,6 +113,11 @@ class Run:
         return self.state.pin
 
     @property
+    def has_items(self) -> bool:
+        """Whether the run is about items; the run of a lake that has boards alone pins none."""
+        return self.pin.kind == "items" and self.pin.read_version >= 0
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """What the run derives and commits, in this order."""
         return tables.DERIVED if self.pin.kind == "items" else tables.BOARD_TABLES
@@ -125,8 +136,7 @@ class Run:
 
     def events_at(self, events: Table, version: int) -> "DataFrame":
         """Events of the days and of the day before the first, from the files of that version."""
-        first = self.pin.first - ONE_DAY if self.pin.first > date.min else self.pin.first
-        files = self.store.files(events, version, first, self.pin.last) if version >= 0 else []
+        files = self.store.files(events, version, day_before(self.pin.first), self.pin.last) if version >= 0 else []
         return self.gathered(files, events)
 
     def gathered(self, files: Sequence[str], table: Table) -> "DataFrame":

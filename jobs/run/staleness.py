@@ -1,44 +1,102 @@
-"""Which corrected days are due again: their events, or the rules that shaped them, are no longer what a run recorded.
+"""Which corrected days are stale, so that a night is due again: the one definition, for items and for boards.
 
-Reads   item_events, score_events (log), runs
+A day is stale when it no longer is what its newest run recorded:
+
+- its rows, or those of the look-back slice before it, are others;
+- it was counted before all of it had arrived, and all of it is there now;
+- on boards also: a board is ranked by other rules now, or an event of the day was voided since the run began.
+
+Judged by row counts of append-only tables, not by versions: `optimize` makes no day stale.
+
+Reads   item_events, score_events (log), progress, runs, board_actions
 """
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Collection, Mapping
-from datetime import date
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date, datetime
 
-from daybreak.rules.boards import Boards
+from daybreak.rules.boards import Board, Boards
 from daybreak.settings import Settings
-from jobs.run.pin import day_before, lookback_rows
-from lakehouse.runs import newest_days
-from lakehouse.stores.store import Store
+from daybreak.windows import day_before
+from jobs.run.lake import KINDS, Lake
+from jobs.run.pin import lookback_rows
+from lakehouse import actions, progress
+from lakehouse.runs import CountedDay, newest_days
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
+Days = Mapping[date, CountedDay]
 
-def stale_days(store: Store, settings: Settings, first: date | None = None, last: date | None = None) -> list[date]:
-    """Corrected days whose rows, or the look-back slice before them, are no longer what their run recorded.
 
-    Judged by row counts of an append-only table, not by its version: `optimize` makes no day stale.
-    """
-    return changed_days(store, settings, newest_days(store), [tables.ITEM_EVENTS], first, last)
+def stale_days(lake: Lake, first: date = date.min, last: date = date.max) -> set[date]:
+    """Stale days of items and of boards, from `first` to `last`."""
+    return stale_item_days(lake, first, last) | stale_board_days(lake, first, last)
+
+
+def stale_item_days(lake: Lake, first: date = date.min, last: date = date.max) -> set[date]:
+    """Stale days of items."""
+    recorded = between(newest_days(lake.store, "items"), first, last)
+    version = lake.store.version(tables.ITEM_EVENTS)
+    sources = [(tables.ITEM_EVENTS, version)] if version >= 0 else []
+    return changed(lake, recorded, sources) | arrived(lake, recorded, sources)
 
 
 def stale_board_days(
-    store: Store, settings: Settings, boards: Boards, first: date | None = None, last: date | None = None
-) -> list[date]:
-    """The same of the days that boards were ranked for, in the events that they read; or whose rules were others."""
-    sources = [tables.TABLES[name] for name in sorted({board.source for board in boards})]
-    newest = newest_days(store, "boards")
-    stale = set(changed_days(store, settings, newest, sources, first, last))
-    stale |= {
-        day
-        for day in other_rules(store, settings, boards, newest)
-        if (first is None or day >= first) and (last is None or day <= last)
-    }
-    return sorted(stale)
+    lake: Lake, first: date = date.min, last: date = date.max, boards: Collection[Board] | None = None
+) -> set[date]:
+    """Stale days of boards; rules are compared for `boards`, or for all of them."""
+    recorded = between(newest_days(lake.store, "boards"), first, last)
+    stale = changed(lake, recorded, lake.board_sources) | arrived(lake, recorded, lake.board_sources)
+    rules = rules_of(lake.boards, lake.settings)
+    due = {board.name: rules[board.name] for board in (lake.boards if boards is None else boards)}
+    stale |= {day for day, seen in recorded.items() if not due.items() <= seen.run.rules.items()}
+    return stale | voided(lake, recorded)
+
+
+def between(days: Days, first: date, last: date) -> Days:
+    """The recorded days from `first` to `last`, in order."""
+    return {day: seen for day, seen in sorted(days.items()) if first <= day <= last}
+
+
+def changed(lake: Lake, recorded: Days, sources: Collection[tuple[Table, int]]) -> set[date]:
+    """Days that have other rows, or other rows in the slice before them, in `sources` added up."""
+    if not recorded or not sources:
+        return set()
+    rows: Counter[date] = Counter()
+    for table, version in sources:
+        rows.update(lake.store.row_counts(table, version, day_before(min(recorded)), max(recorded)))
+    found = {day for day, seen in recorded.items() if rows[day] != seen.counted.rows}
+    for day, seen in recorded.items():
+        before = day_before(day)
+        if day in found or rows[before] == seen.counted.previous_rows:
+            continue
+        lookback = lake.settings.night.dedup_lookback
+        slices = (lookback_rows(lake.store, version, before, before, lookback, table) for table, version in sources)
+        if sum(rows_by_day.get(before, 0) for rows_by_day in slices) != seen.counted.lookback_rows:
+            found.add(day)
+    return found
+
+
+def arrived(lake: Lake, recorded: Days, sources: Iterable[tuple[Table, int]]) -> set[date]:
+    """Days that were counted incomplete and are complete now."""
+    waiting = [day for day, seen in recorded.items() if not seen.counted.is_complete]
+    if not waiting:
+        return set()
+    opened = [progress.open_days(lake.store, lake.settings, KINDS[table.name]) for table, _ in sources]
+    return {day for day in waiting if all(progress.is_complete(each, day) for each in opened)}
+
+
+def voided(lake: Lake, recorded: Days) -> set[date]:
+    """Days with an event that was voided since their run began."""
+    found = set()
+    for action in actions.actions(lake.store):
+        at, since = action["at"], action["since"]
+        if action["action"] == "void" and isinstance(since, datetime) and isinstance(at, datetime):
+            seen = recorded.get(since.date())
+            if seen and seen.run.started_at <= at:
+                found.add(since.date())
+    return found
 
 
 def rules_of(boards: Boards, settings: Settings) -> dict[str, str]:
@@ -49,46 +107,3 @@ def rules_of(boards: Boards, settings: Settings) -> dict[str, str]:
         shaping += f"{boards.labels(board)}{settings.night.dedup_lookback}"
         found[board.name] = hashlib.sha256(shaping.encode()).hexdigest()[:16]
     return found
-
-
-def other_rules(
-    store: Store, settings: Settings, boards: Boards, newest: Mapping[date, Mapping[str, object]]
-) -> list[date]:
-    """Days of `newest` whose run knew a board by other rules than those of now, or did not know it."""
-    rules = rules_of(boards, settings)
-    profiles = {
-        row["run_id"]: row["profile"] for row in store.read(tables.RUNS).select(["run_id", "profile"]).to_pylist()
-    }
-    used = {run_id: json.loads(profiles[run_id]).get("rules", {}) for run_id in {s["run_id"] for s in newest.values()}}
-    return [day for day, seen in newest.items() if not rules.items() <= used[seen["run_id"]].items()]
-
-
-def changed_days(
-    store: Store,
-    settings: Settings,
-    newest: Mapping[date, Mapping[str, object]],
-    sources: Collection[Table],
-    first: date | None,
-    last: date | None,
-) -> list[date]:
-    """The days of `newest` between `first` and `last` that look different now in `sources`, added up."""
-    recorded = {
-        day: seen for day, seen in newest.items() if (first is None or day >= first) and (last is None or day <= last)
-    }
-    if not recorded or not sources:
-        return []
-    versions = [(table, version) for table in sources if (version := store.version(table)) >= 0]
-    rows: Counter[date] = Counter()
-    for table, version in versions:
-        rows.update(store.row_counts(table, version, day_before(min(recorded)), max(recorded)))
-    lookback = settings.night.dedup_lookback
-    stale = []
-    for day, seen in sorted(recorded.items()):
-        before = day_before(day)
-        if rows[day] != seen["rows"]:
-            stale.append(day)
-        elif rows[before] != seen["previous_rows"]:
-            slices = (lookback_rows(store, version, before, before, lookback, table) for table, version in versions)
-            if sum(found.get(before, 0) for found in slices) != seen["lookback_rows"]:
-                stale.append(day)
-    return stale

@@ -19,22 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from daybreak.errors import UsageError
+from lakehouse.runs import newest_manifest
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
 MACROS = files("lakehouse.reading") / "macros.sql"
 ONLY_CLOSED = "semi join board_closes using (board, period, version)"
-
-
-def manifest(store: Store, version: int | None = None) -> dict[str, int]:
-    """Table versions of the newest committed run, as of a version of `runs`; empty before the first run."""
-    rows = store.read(tables.RUNS, version) if version != -1 else tables.RUNS.schema.empty_table()
-    committed = [row for row in rows.to_pylist() if row["outcome"] == "committed"]
-    if not committed:
-        return {}
-    newest = max(committed, key=lambda row: (row["committed_at"], row["run_id"]))
-    return {name: int(at) for name, at in newest["table_versions"]}
 
 
 def connect(store: Store, *, as_of: datetime | None = None, version: int | None = None) -> Any:
@@ -58,7 +49,7 @@ def connect(store: Store, *, as_of: datetime | None = None, version: int | None 
         versions = {table.name: store.version_at(table, as_of) for table in ordered}
         version = versions[tables.RUNS.name]
     versions |= {tables.RUNS.name: version}
-    pinned = manifest(store, version)
+    pinned = newest_manifest(store, version)
     hidden = {table.name: -1 for table in (*tables.DERIVED, *tables.BOARD_TABLES)}
     for table in ordered:
         _view(duck, store, table, (versions | hidden | pinned)[table.name])

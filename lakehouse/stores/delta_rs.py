@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -71,6 +71,19 @@ class DeltaRsStore:
                 configuration=self._properties,
                 raise_if_key_not_exists=False,
             )
+
+    def widen(self, table: Table) -> None:
+        """Add the columns that the registry has and a table of an older version lacks; its rows have nulls there."""
+
+        def attempt(handle: DeltaTable) -> int:
+            known = {field.name for field in handle.schema().fields}
+            missing = [field for field in _commented(table) if field.name not in known]
+            if missing:
+                with self._failing_as(table, "altered"):
+                    handle.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            return int(handle.version())
+
+        self.until_no_conflict(table, attempt)
 
     def exists(self, table: Table) -> bool:
         """Whether the table is there."""

@@ -57,6 +57,10 @@ class DeltaSparkStore:
         """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
         self._log.create(table)
 
+    def widen(self, table: Table) -> None:
+        """Add the columns that the registry has and a table of an older version lacks; its rows have nulls there."""
+        self._log.widen(table)
+
     def exists(self, table: Table) -> bool:
         """Whether the table is there."""
         return self._log.exists(table)

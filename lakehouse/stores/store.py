@@ -98,6 +98,9 @@ class Store(Protocol):
     def create(self, table: Table) -> None:
         """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
 
+    def widen(self, table: Table) -> None:
+        """Add the columns that the registry has and a table of an older version lacks; its rows have nulls there."""
+
     def exists(self, table: Table) -> bool:
         """Whether the table is there."""
 

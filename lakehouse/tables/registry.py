@@ -280,10 +280,14 @@ RUNS = Table(
             _f("parameters_hash", pa.string()),
             _f("outcome", pa.string()),
             _f("committed_at", INSTANT),
+            _f("started_at", INSTANT, True),
+            _f("rules", pa.map_(pa.string(), pa.string()), True),
         ]
     ),
     ("run_id",),
     {
+        "started_at": "null in rows of before it was a column",
+        "rules": "board -> digest of the rules that its partials were derived by; null for a run of items",
         "kind": "what the run derived: items or boards",
         "table_versions": "the manifest: version of every derived table after this run's commits",
         "profile": "JSON",

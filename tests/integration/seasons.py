@@ -9,8 +9,8 @@ from daybreak import clock
 from daybreak.events import Kind
 from daybreak.serving.embedded import EmbeddedServer
 from jobs.closing import versions
-from jobs.closing.versions import Version
 from jobs.ingest import declare_complete, ingest_file
+from lakehouse.closes import Version
 from lakehouse.engines.engine import Engine
 from lakehouse.tables import registry as tables
 from tests.integration.nights import D1, D2, D3, World

@@ -15,10 +15,10 @@ from daybreak.serving.lists import Lists
 from jobs.closing import versions
 from jobs.closing.bans import ban, unban, void
 from jobs.closing.close import close
-from jobs.closing.versions import newest_versions
 from jobs.closing.what_if import what_if_ban
 from jobs.run.context import Context
 from lakehouse.actions import actions
+from lakehouse.closes import newest_versions
 from lakehouse.tables import registry as tables
 from tests.engines import NAMES, Engines
 from tests.integration.nights import D1, D2, D3, World

@@ -21,6 +21,7 @@ from jobs.closing.amend import amend
 from jobs.closing.close import Closed, close, due
 from jobs.closing.exceptions import accept, exceptions
 from jobs.run.context import Context
+from lakehouse import closes
 from lakehouse.tables import registry as tables
 from tests.engines import NAMES, Engines
 from tests.integration.nights import D1, D2, D3, World
@@ -287,7 +288,7 @@ def test_a_close_killed_anywhere_is_completed_by_the_next_with_late_events_arriv
     assert json.loads(out)["content_hash"] == undisturbed
     assert_one_version(world, undisturbed)
     if point.startswith("close."):
-        assert "late.jsonl" not in "".join(board_versions.versions(world.store)[0].counted)
+        assert "late.jsonl" not in "".join(closes.versions(world.store)[0].counted)
 
 
 def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_next(world: World):
@@ -297,7 +298,7 @@ def test_a_close_that_died_with_its_ranks_is_amended_by_what_came_before_the_nex
     bans.ban(world.context, "cai", datetime(2026, 1, 1, tzinfo=UTC), "cheating")
     out, _ = world.command(*words)
     assert json.loads(out)["version"] == 2
-    first, second = board_versions.versions(world.store)
+    first, second = closes.versions(world.store)
     assert final(world, first) == oracle(world, "goals")
     assert final(world, second) == oracle(world, "goals", banned={"cai": datetime(2026, 1, 1, tzinfo=UTC)})
     assert served(world, "goals", "march")[0] != (1, "cai")
@@ -413,7 +414,7 @@ def test_the_history_of_a_player_is_each_night_and_each_version(world: World):
 
 def assert_one_version(world: World, content_hash: str) -> None:
     """Version 1 of goals in march is there once, in the lake and in Redis, with this digest."""
-    (made,) = [each for each in board_versions.versions(world.store) if each.board == "goals"]
+    (made,) = [each for each in closes.versions(world.store) if each.board == "goals"]
     assert (made.version, made.content_hash) == (1, content_hash)
     assert table_rows(world, "goals")["season_ranks"] == made.population == 9
     due = oracle(world, "goals", without={"late"})

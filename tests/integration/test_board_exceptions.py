@@ -10,7 +10,7 @@ from daybreak.errors import UsageError
 from jobs.closing import bans, what_if
 from jobs.closing.close import close
 from jobs.closing.exceptions import accept, exceptions, reject
-from jobs.closing.versions import newest_versions, versions
+from lakehouse.closes import newest_versions, versions
 from lakehouse.tables import registry as tables
 from tests.engines import Engines
 from tests.integration.nights import D1, D2, D3, World

@@ -266,9 +266,9 @@ def test_a_run_that_ranks_nothing_keeps_the_snapshots_of_its_days(weekly: BoardW
 
 
 def test_a_repeated_step_of_boards_is_in_a_manifest_of_its_own(weekly: BoardWorld):
-    run_step(weekly.context, "boards", "again", D2, D2, False)
+    run_step(weekly.context, "boards", "again", (D2, D2), False)
     weekly.scores("late.jsonl", [score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))])
-    run_step(weekly.context, "boards", "again", D2, D2, False)
+    run_step(weekly.context, "boards", "again", (D2, D2), False)
     assert analyst.manifest(weekly.store)["player_days"] == weekly.store.version(tables.PLAYER_DAYS)
     assert weekly.store.read(tables.RUNS).num_rows == 2
 

@@ -142,13 +142,13 @@ def test_an_incomplete_day_is_refused_and_when_allowed_leaves_redis_alone(world:
 def test_a_late_row_makes_its_day_stale_and_the_next_one_within_the_lookback(world: World):
     world.ingest("events.jsonl", some_days(), through=D3)
     world.night(D1, D3)
-    assert stale_days(world.store, world.settings) == []
+    assert stale_days(world.context.lake) == set()
     world.ingest("noon.jsonl", [event("noon", "item-1", f"{D1}T12:00")])
-    assert stale_days(world.store, world.settings) == [D1]
+    assert stale_days(world.context.lake) == {D1}
     world.ingest("evening.jsonl", [event(f"{D3}-0", "item-1", f"{D2}T23:30")])
-    assert stale_days(world.store, world.settings) == [D1, D2, D3]
+    assert stale_days(world.context.lake) == {D1, D2, D3}
     world.command("nightly", "--stale")
-    assert stale_days(world.store, world.settings) == []
+    assert stale_days(world.context.lake) == set()
     events = [*some_days(), event(f"{D3}-0", "item-1", f"{D2}T23:30")]
     assert world.served(D3)["day"] == in_order(exact(events, D3))
 
@@ -159,7 +159,7 @@ def test_optimize_makes_no_day_stale(world: World):
     world.night(D1, D3)
     version = world.store.version(tables.ITEM_EVENTS)
     assert len(world.store.files(tables.ITEM_EVENTS, version, D2, D2)) < 6
-    assert stale_days(world.store, world.settings) == []
+    assert stale_days(world.context.lake) == set()
 
 
 def test_copies_on_both_sides_of_midnight_count_once_in_either_order(world: World, tmp_path):
@@ -199,13 +199,13 @@ def test_a_night_on_older_events_that_finishes_last_is_refused(world: World):
     world.ingest("events.jsonl", some_days(), through=D3)
     old = new_run_id(D2, D2)
     for step in ("pin", "derive", "check"):
-        run_step(world.context, step, old, D2, D2, False)
+        run_step(world.context, step, old, (D2, D2), False)
     world.ingest("late.jsonl", [event("late", "item-1", f"{D2}T12:00")])
     world.night(D2)
     rows = [table_rows(world, table) for table in tables.DERIVED]
     served = world.served(D2)
     with pytest.raises(FenceRefusedError):
-        run_step(world.context, "commit", old, None, None, False)
+        run_step(world.context, "commit", old, None, False)
     assert [table_rows(world, table) for table in tables.DERIVED] == rows
     assert world.served(D2) == served
     _, err = world.command("run", "commit", "--run-id", old, code=5)
@@ -226,7 +226,7 @@ def test_steps_run_alone_and_again_equal_one_night(world: World):
     world.ingest("events.jsonl", some_days(), through=D3)
     steps = ["complete", "pin", "derive", "derive", "check", "commit", "commit", "capture", "publish", "publish"]
     for step in [*steps, "report", "report", "optimize"]:
-        run_step(world.context, step, "alone", D2, D2, False)
+        run_step(world.context, step, "alone", (D2, D2), False)
     assert world.served(D2)["day"] == in_order(exact(some_days(), D2))
     assert world.store.read(tables.RUNS).num_rows == 1
     assert world.lists.day_state(D2).generation == 1
@@ -266,7 +266,7 @@ def test_a_wrong_staging_is_caught_by_the_recount_and_nothing_is_committed(world
 
     world.ingest("events.jsonl", some_days(), through=D3)
     for step in ("pin", "derive"):
-        run_step(world.context, step, "forged", D2, D2, False)
+        run_step(world.context, step, "forged", (D2, D2), False)
     folder = world.settings.staging_root / "forged" / tables.HOURLY_COUNTS.name
     file = next(folder.glob("*.parquet"))
     rows = pq.read_table(file)
@@ -276,7 +276,7 @@ def test_a_wrong_staging_is_caught_by_the_recount_and_nothing_is_committed(world
     for checksum in folder.glob(".*.crc"):  # Spark's own; without it only the recount can tell
         checksum.unlink()
     with pytest.raises(CheckFailedError, match="not committed"):
-        run_step(world.context, "check", "forged", None, None, False)
+        run_step(world.context, "check", "forged", None, False)
     assert world.store.version(tables.DAILY_COUNTS) == -1
     assert world.lists.day_state(D2) is None
 
