@@ -1,0 +1,1 @@
+"""Lakes that earlier versions wrote, kept as archives."""
