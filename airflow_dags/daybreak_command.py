@@ -3,6 +3,7 @@
 Two Airflow variables say where it is: `daybreak_bin`, the command, and `daybreak_dir`, the folder with `conf/`.
 """
 
+import json
 import logging
 import re
 import shlex
@@ -80,6 +81,12 @@ def daybreak(*words: str) -> list[str]:
     if code in HOPELESS:
         raise AirflowFailException(f"{said}, {HOPELESS[code]}: {lines[-1]}")
     raise AirflowException(f"{said}: {lines[-1]}")
+
+
+def summary_of(lines: list[str]) -> dict[str, Any]:
+    """The summary with which a command ends: its last line of JSON."""
+    found: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    return found
 
 
 def day_of(context: dict[str, Any]) -> str:

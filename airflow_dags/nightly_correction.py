@@ -18,6 +18,9 @@ Reads the lake's events. Writes the lake's derived tables and Redis. Says so to 
 | optimize | compacts, clears staging | the day is exact; only files are many |
 | boards | ranks players; last, so that nothing of the items waits for it | scores are missing, or its check failed |
 
+A lake of scores alone has nothing for the steps from `derive` to `optimize`: they are skipped, and `complete` waits for
+the scores. Without boards `boards` is skipped.
+
 **Which day.** The parameter `day` wins. Else it is the day of the asset that triggered the run. Else the day in which
 the data interval starts: the run of 02:30 corrects yesterday, a manual run the last day that was due, a backfilled run
 its own.
@@ -30,10 +33,12 @@ on, or trigger one with `day`. Every try of `pin` is a run of its own for the la
 `--to-date` is its midnight. What is missing afterwards: `daybreak status --from 2026-03-01 --to 2026-03-03`.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, Param, chain, get_current_context, task
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from daybreak_command import (
     DEFAULTS,
     EXACT_DAY,
@@ -45,7 +50,12 @@ from daybreak_command import (
     day_of,
     daybreak,
     run_id_of,
+    summary_of,
 )
+
+STEPS = json.loads(Path(__file__).with_name("steps.json").read_text(encoding="utf-8"))
+"""The steps of a night, in order, as `daybreak run` knows them; the first two have tasks of their own kind."""
+OUTLETS = {"publish": EXACT_DAY, "boards": RANKED_DAY}
 
 with DAG(
     dag_id="nightly_correction",
@@ -79,27 +89,21 @@ with DAG(
         daybreak("run", "pin", "--run-id", run_id, "--day", day)
         return {"day": day, "run_id": run_id}
 
-    def step(name: str, about: str, outlet: Asset | None = None) -> Any:
-        """A task that runs one step of the pinned run, and says so to what waits for its outlet."""
+    def task_of(name: str, about: str) -> Any:
+        """A task that runs one step of the pinned run, and says so to what waits for its outlet.
 
-        @task(task_id=name, doc=about, outlets=[outlet] if outlet else None)
+        A step that this lake has nothing for (no items, or no boards) is skipped, and those behind it go on.
+        """
+        outlet = OUTLETS.get(name)
+
+        @task(task_id=name, doc=about, outlets=[outlet] if outlet else None, trigger_rule="none_failed")
         def run(pinned: dict[str, str], *, outlet_events: Any = None) -> None:
-            daybreak("run", name, "--run-id", pinned["run_id"])
+            if not summary_of(daybreak("run", name, "--run-id", pinned["run_id"]))["did"]:
+                raise AirflowSkipException(f"this lake has nothing that {name} is about")
             if outlet:
                 outlet_events[outlet].extra = dict(pinned)
 
         return run
 
-    pinned = pin()
-    chain(
-        complete(),
-        pinned,
-        step("derive", "Counts the day into staging.")(pinned),
-        step("check", "Profiles and recounts what is staged.")(pinned),
-        step("commit", "Replaces the day in the lake.")(pinned),
-        step("capture", "Keeps what Redis served while the day was provisional.")(pinned),
-        step("publish", "Swaps the day's exact lists in.", EXACT_DAY)(pinned),
-        step("report", "Says how wrong the provisional lists were.")(pinned),
-        step("optimize", "Compacts files, clears staging.")(pinned),
-        step("boards", "Ranks the players of the day and its periods.", RANKED_DAY)(pinned),
-    )
+    run = pin()
+    chain(complete(), run, *(task_of(step["name"], step["about"])(run) for step in STEPS[2:]))

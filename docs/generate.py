@@ -1,10 +1,12 @@
-"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md,
+"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md, the steps of a
+night for the DAG (airflow_dags/steps.json),
 and the files of daybreak/cli/setup/template, which `daybreak init` lays down.
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import conf_keys
 import pyarrow as pa
 from conf_keys import cell
 
+from jobs.steps import STEPS
 from lakehouse.tables.registry import TABLES, Table
 
 ROOT = Path(__file__).parent.parent
@@ -183,9 +186,16 @@ def templates() -> dict[str, str]:
     }
 
 
+def night_steps() -> str:
+    """The steps of a night for the DAG, which imports nothing of ours: name, what it does, what it is about."""
+    rows = [{"name": step.name, "about": step.about, "kinds": step.kinds} for step in STEPS]
+    return "[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n"
+
+
 def pages() -> dict[Path, str]:
     """Every generated page and what it should hold."""
     found = {
+        ROOT / "airflow_dags" / "steps.json": night_steps(),
         ROOT / "conf" / "README.md": conf_readme(),
         ROOT / "docs" / "reference" / "boards.md": boards_page(),
         ROOT / "docs" / "reference" / "settings.md": settings_page(),
