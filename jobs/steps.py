@@ -1,6 +1,6 @@
 """The steps of a night as data: one description for `nightly`, for `run STEP` and for the DAG.
 
-What a step does stands in `jobs.night`. This module imports nothing heavy, so that the command can name the steps.
+What a step does stands in `jobs.night_work`. This module imports nothing heavy, so that the command can name the steps.
 """
 
 from dataclasses import dataclass

@@ -18,8 +18,8 @@ from daybreak.events import ITEM_EVENT, WEIGHT_MAX
 from daybreak.settings import Settings
 from jobs.items import check
 from jobs.items.daily_counts import daily_counts
+from jobs.items.derive import derive as derive_night
 from jobs.items.hourly_counts import hourly_counts
-from jobs.night import derive as derive_night
 from jobs.run import pin
 from jobs.run.run import Run
 from lakehouse.audit import checks

@@ -16,7 +16,7 @@ from daybreak.events import Kind
 from daybreak.rules import boards
 from daybreak.rules.boards import Boards
 from daybreak.settings import Settings
-from jobs import night
+from jobs import night, night_work
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night_plan import DayPlan, NightPlan, plan
 from jobs.run.lake import Lake
@@ -122,7 +122,7 @@ def test_without_a_day_it_is_yesterday() -> None:
 
 
 def test_the_command_knows_every_step_and_what_a_mistyped_one_was_meant_to_be() -> None:
-    assert [*BY_NAME] == [*night.DOES], "each step has its function, and no function is without a step"
+    assert [*BY_NAME] == [*night_work.DOES], "each step has its function, and no function is without a step"
     with pytest.raises(UsageError, match=r"no step 'pni' \(did you mean 'pin'\?\)"):
         night.run_step(None, "pni", "r", None, False)
     assert "Did you mean 'nightly'" in CliRunner().invoke(app, ["nigtly"]).stderr
