@@ -61,7 +61,7 @@ def attempt(*words: str) -> tuple[int, list[str]]:
     log.info("$ %s", shlex.join(command))
     folder = Variable.get("daybreak_dir", default=".")
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-        before = signal.signal(signal.SIGTERM, lambda *_: running.terminate())  # a killed task takes its step along
+        before = signal.signal(signal.SIGTERM, lambda *_: running.terminate())  # a killed task ends its step too
         try:
             for line in running.stdout or ():
                 lines.append(line.rstrip())
@@ -77,10 +77,10 @@ def daybreak(*words: str) -> list[str]:
     code, lines = attempt(*words)
     if code == 0:
         return lines
-    said = f"daybreak {shlex.join(words)} ended with exit {code}"
+    what = f"daybreak {shlex.join(words)} ended with exit {code}"
     if code in HOPELESS:
-        raise AirflowFailException(f"{said}, {HOPELESS[code]}: {lines[-1]}")
-    raise AirflowException(f"{said}: {lines[-1]}")
+        raise AirflowFailException(f"{what}, {HOPELESS[code]}: {lines[-1]}")
+    raise AirflowException(f"{what}: {lines[-1]}")
 
 
 def summary_of(lines: list[str]) -> dict[str, Any]:

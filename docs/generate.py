@@ -1,6 +1,6 @@
 """Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md, the steps of a
 night for the DAG (airflow_dags/steps.json),
-and the files of daybreak/cli/setup/template, which `daybreak init` lays down.
+and the files of daybreak/cli/setup/template, which `daybreak init` writes.
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """
@@ -176,7 +176,7 @@ def _command(context: Any, command: Any, name: str) -> str:
 
 
 def templates() -> dict[str, str]:
-    """The files that `daybreak init` lays down, by name."""
+    """The files that `daybreak init` writes, by name."""
     boards, seasons = ((ROOT / "conf" / f"{name}.toml").read_text(encoding="utf-8") for name in ("boards", "seasons"))
     *of_boards, of_seasons = [(title.partition(": ")[2].strip("`"), model) for title, model in conf_keys.BOARD_FILES]
     return {

@@ -1,1 +1,1 @@
-"""The batch layer: one module per table it fills or deed it does, and the order of a night."""
+"""The batch layer: what a night makes, what a close makes, and how both are run."""

@@ -44,9 +44,9 @@ def voided(store: Store) -> set[str]:
 
 def decisions(store: Store) -> dict[tuple[str, str, str], str]:
     """(board, period, event id) -> accepted or rejected; the last decision holds."""
-    said = {"accept": "accepted", "reject": "rejected"}
+    decided = {"accept": "accepted", "reject": "rejected"}
     return {
-        (str(row["board"]), str(row["period"]), str(row["event_id"])): said[str(row["action"])]
+        (str(row["board"]), str(row["period"]), str(row["event_id"])): decided[str(row["action"])]
         for row in actions(store)
-        if row["action"] in said
+        if row["action"] in decided
     }

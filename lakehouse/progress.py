@@ -30,7 +30,7 @@ def open_days(store: Store, settings: Settings, kind: str = "items") -> OpenDays
 
 
 def is_complete(first_open: OpenDays, day: date) -> bool:
-    """Whether every partition has passed the end of `day`; false when nothing has said anything yet."""
+    """Whether every partition has passed the end of `day`; false when no partition has reported yet."""
     return bool(first_open) and all(open_day > day for open_day in first_open.values())
 
 

@@ -31,7 +31,7 @@ def serving_boards(home: Path) -> Iterator[BoardLists]:
 
 
 def places(scores: Iterable[tuple[str, Points]], style: RankStyle = "competition") -> list[Place]:
-    """The places of players that are given best first; each reached his points a second after the one before."""
+    """The places of players that are given best first; each reached the points a second after the one before."""
     pairs = [(player_id, Decimal(points)) for player_id, points in scores]
     found = ranks([points for _, points in pairs], style)
     return [

@@ -79,7 +79,7 @@ class Prompt(cmd.Cmd):
                 self.run(self.begun)
             return True
         if not self.begun and line.startswith("."):
-            return self.said(line[1:].split())
+            return self.dotted(line[1:].split())
         self.begun += f"{line}\n"
         if self.begun.rstrip().endswith(";"):
             statement, self.begun = self.begun, ""
@@ -88,7 +88,7 @@ class Prompt(cmd.Cmd):
             self.prompt = "     ...> " if self.begun.strip() else "daybreak> "
         return False
 
-    def said(self, words: list[str]) -> bool:
+    def dotted(self, words: list[str]) -> bool:
         """A word with a dot; whether it ends the prompt."""
         match words:
             case ["quit" | "exit"]:
@@ -111,7 +111,7 @@ class Prompt(cmd.Cmd):
         return False
 
     def run(self, statement: str) -> None:
-        """Show what a statement gives; a refusal is said and the prompt goes on."""
+        """Show what a statement gives; a refusal is shown and the prompt goes on."""
         from lakehouse.reading import analyst
 
         try:

@@ -116,7 +116,7 @@ def ban(
         show_reached(ban_player(context, player, parse_instant(since, "--since"), reason, actor), format_)
 
 
-@app.command(epilog='Example: daybreak board unban eve --reason "it was his brother"')
+@app.command(epilog='Example: daybreak board unban eve --reason "it was somebody else"')
 def unban(player: PlayerId, reason: Reason, actor: Actor = "", format_: Format = "table") -> None:
     """Let a banned player back onto every board."""
     from jobs.closing.bans import unban as unban_player
@@ -193,7 +193,7 @@ def show_versions(made: Iterable["Version"], format_: str) -> None:
 
 
 def show_previews(context: "Context", found: Iterable[tuple["Version", "pa.Table", "pa.Table"]], format_: str) -> None:
-    """Everybody's final place as a close would make it, with what he would win."""
+    """Each player's final place as a close would make it, with what the player would win."""
     rows: list[dict[str, Any]] = []
     for version, ranks, prizes in found:
         state = "would be closed" if version.run_id.startswith("preview-") else "is closed already"

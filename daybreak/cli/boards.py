@@ -92,7 +92,7 @@ def around(
     width: Annotated[int, typer.Option("--width", min=0, help="Places above and below; fewer at the ends.")] = 2,
     format_: Format = "table",
 ) -> None:
-    """Show a player among his neighbours."""
+    """Show a player among the neighbours."""
     found = lookup(board, period)
     if neighbours := found.around(player, width):
         show_places(neighbours, format_)
@@ -134,7 +134,7 @@ def show_places(found: "ServedBoard", format_: str) -> None:
 
 
 def show_standing(found: "Lookup", player: str, format_: str, columns: Sequence[str]) -> None:
-    """One player as a row; in words when he has no score."""
+    """One player as a row; in words when there is no score."""
     standing = found.standing(player)
     if standing is None:
         say(f"{player} has no score on board {found.board.name} in {found.period.name}")

@@ -63,7 +63,7 @@ class Lookup:
         return self.lists.top(*self.key, k) or self.lake.between(1, k)
 
     def around(self, player_id: str, width: int) -> ServedBoard | None:
-        """The player with `width` places on each side; None when he is not among the published places."""
+        """The player with `width` places on each side; None when the player is not among the published places."""
         if self.lists.meta(*self.key):
             return self.lists.around(*self.key, player_id, width)
         place = self.lake.place(player_id)

@@ -169,19 +169,19 @@ def meta_of(board: Board, period: Period, as_of: date, population: int) -> Board
 
 
 def points_of(store: Store, board: Board, period: Period, as_of: date, player_id: str) -> Decimal | None:
-    """The points of one player as of a day, merged from his days; None without a score, and while he is banned."""
+    """The points of one player as of a day, merged from the player's days; None without a score, and during a ban."""
     at = newest_manifest(store).get(tables.PLAYER_DAYS.name)
     since = actions.banned(store).get(player_id)
     if at is None or (since and (period.end is None or period.end > since)):
         return None
-    his = (pc.field("board") == board.name) & (pc.field("player_id") == player_id)
+    of_player = (pc.field("board") == board.name) & (pc.field("player_id") == player_id)
     days = rows_of(store, tables.PLAYER_DAYS, at, period.days[0], as_of)
-    rows = days.to_table(["points", *LAST], filter=his & (pc.field("season") == period.label)).to_pylist()
+    rows = days.to_table(["points", *LAST], filter=of_player & (pc.field("season") == period.label)).to_pylist()
     return merged_points(board, rows) if rows else None
 
 
 def merged_points(board: Board, rows: list[dict[str, Any]]) -> Decimal:
-    """Points of a player from his days, by the board's semantics."""
+    """Points of a player from the days, by the board's semantics."""
     in_turn = rows
     if board.semantics == "latest":
         in_turn = sorted(rows, key=lambda row: tuple(row[name] for name in LAST))

@@ -81,8 +81,8 @@ def accepted_in(store: Store, version: Version) -> set[str]:
     """Late events that were accepted into the period."""
     return {
         event
-        for (board, period, event), said in actions.decisions(store).items()
-        if (board, period) == version.key and said == "accepted"
+        for (board, period, event), decided in actions.decisions(store).items()
+        if (board, period) == version.key and decided == "accepted"
     }
 
 

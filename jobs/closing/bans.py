@@ -64,10 +64,10 @@ def ban(context: Context, player: str, since: datetime, reason: str, actor: str 
 
 
 def unban(context: Context, player: str, reason: str, actor: str = "") -> Reached:
-    """Let the player back into every period that the ban took him out of.
+    """Let the player back into every period that the ban took the player out of.
 
     Raises:
-        UsageError: he never was banned.
+        UsageError: the player never was banned.
         UnreachableError: Redis is away; it is recorded, and repeating it does the rest.
     """
     if not any(row["action"] == "ban" and row["player_id"] == player for row in actions.actions(context.store)):
@@ -115,7 +115,7 @@ def recorded(context: Context, what: str, note: Callable[[], None], reach: Calla
 
 
 def reach_player(context: Context, player: str, run_id: str, reason: str) -> Reached:
-    """Rank anew what the player is on, and amend what he was on, where any of his bans ever reached."""
+    """Rank anew what the player is on, and amend what the player was on, where any ban of the player ever reached."""
     bans = [row for row in actions.actions(context.store) if row["action"] == "ban" and row["player_id"] == player]
     since = min(row["since"] for row in bans if isinstance(row["since"], datetime))
     played = played_days(context, player)

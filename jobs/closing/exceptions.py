@@ -43,10 +43,10 @@ def exceptions(context: Context, board: str | None = None) -> list[Row]:
     if board is not None and board not in {key[0] for key in newest_versions(context.store)}:
         context.boards.board(board)
     find(context.store, context.clock, board=board)
-    said = actions.decisions(context.store)
+    decided = actions.decisions(context.store)
     rows = context.store.read(tables.BOARD_EXCEPTIONS).to_pylist()
     return [
-        row | {"state": said.get((row["board"], row["period"], row["event_id"]), "open")}
+        row | {"state": decided.get((row["board"], row["period"], row["event_id"]), "open")}
         for row in sorted(rows, key=lambda row: (row["board"], row["period"], row["occurred_at"], row["event_id"]))
         if board in (None, row["board"])
     ]
@@ -75,13 +75,13 @@ def reject(context: Context, board: str, period: str, event_id: str, reason: str
     """
     with context.lease(f"reject-{board}-{period}-{uuid4().hex[:8]}"):
         require_exception(context, board, period, event_id)
-        said = actions.decisions(context.store).get((board, period, event_id))
-        if said == "accepted":
+        decided = actions.decisions(context.store).get((board, period, event_id))
+        if decided == "accepted":
             raise UsageError(
                 f"event {event_id!r} was accepted into {board} {period} already; take it out everywhere with: "
                 f"daybreak board void {event_id}"
             )
-        if said is None:
+        if decided is None:
             about = {"board": board, "period": period, "event_id": event_id}
             actions.record(context.store, context.clock, "reject", reason=reason, actor=actor, **about)
 

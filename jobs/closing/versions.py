@@ -51,7 +51,7 @@ def closing_run(context: Context, run_id: str, period: Period, lake_version: int
 
 
 def refuse(run: Run, draft: Version, failures: list[str]) -> None:
-    """Passes when the second bookkeeper found nothing.
+    """Passes when DuckDB's recount found no difference.
 
     Raises:
         CheckFailedError: naming the first differences; the staging is kept for a look.

@@ -53,7 +53,7 @@ def lookback_rows(
 def content_version(store: Store, version: int, events: Table = tables.ITEM_EVENTS) -> int:
     """The newest version of the events up to `version` that changed rows; compaction and vacuum change none.
 
-    A night after an optimize is thereby about the same events as the night before it.
+    A night after an optimize is then about the same events as the night before it.
     """
     for reach in (RECENT_COMMITS, version + 1):
         for commit in reversed(store.commits_after(events, version - reach)):

@@ -230,7 +230,7 @@ def check_a_season(world: World) -> None:
     assert {"board": "goals", "period": "march", "state": "closed", "version": "3"} in reached
     assert rows(world, "top", "goals", "--period", "march") == [printed(row) for row in left]
     assert rows(world, "rank", "goals", winner, "--period", "all_time") == []
-    told("unban", winner, "--reason", "it was his brother", "--actor", "judge")
+    told("unban", winner, "--reason", "it was somebody else", "--actor", "judge")
     assert rows(world, "top", "goals", "--period", "march") == due
 
     told("void", "big", "--reason", "broken match", "--actor", "judge")

@@ -78,7 +78,7 @@ def counted(
 
 
 def standing(events: list[Event], board: Board) -> tuple[Decimal, datetime]:
-    """(points, reached_at) of one player from his counted events."""
+    """(points, reached_at) of one player from the counted events."""
     scored = [(points_of(event, board), event[board.reached_by], event) for event in events]
     match board.semantics:
         case "sum":

@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder; made when it is not there.")],
 ) -> None:
-    """Lay down a new deployment: a folder with a commented conf, to run commands in."""
+    """Make a new deployment: a folder with a commented conf, to run commands in."""
     conf = folder / "conf"
     try:
         conf.mkdir(parents=True)

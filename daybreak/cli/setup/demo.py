@@ -78,7 +78,7 @@ class Shell:
 def demo_environment(settings: Settings, home: Path) -> dict[str, str]:
     """The environment of the commands: the user's engine, but nothing of the user's own lake or Redis.
 
-    With it they run in `home`, where no conf lies: what the user's conf says of engines is said by variables.
+    With it they run in `home`, where no conf lies: what the user's conf says of engines is passed on in variables.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DAYBREAK_")}
     spark = settings.spark

@@ -224,9 +224,9 @@ def redis(settings: Settings) -> Finding:
 
 def redis_version(info: Mapping[str, object]) -> Finding:
     """Whether a server of that INFO has what publication needs; Valkey says the Redis version that it equals."""
-    told = str(info.get("redis_version", "0"))
-    detail = f"{info.get('server_name', 'redis')} {told}"
-    if int(told.split(".")[0]) >= OLDEST_REDIS:
+    version_text = str(info.get("redis_version", "0"))
+    detail = f"{info.get('server_name', 'redis')} {version_text}"
+    if int(version_text.split(".")[0]) >= OLDEST_REDIS:
         return finding("redis server", True, detail)
     return finding(
         "redis", False, f"{detail} is older than {OLDEST_REDIS}; run: unset DAYBREAK_REDIS__URL (embedded one)"
