@@ -16,7 +16,7 @@ from jobs.closing import bans, close
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import run_step
 from lakehouse.engines.engine import Engine
-from lakehouse.reading import analyst
+from lakehouse.runs import newest_manifest
 from lakehouse.tables import registry as tables
 from tests.engines import MAKERS, NAMES, Engines
 from tests.integration.nights import D1, D2, D3, World, some_days
@@ -269,7 +269,7 @@ def test_a_repeated_step_of_boards_is_in_a_manifest_of_its_own(weekly: BoardWorl
     run_step(weekly.context, "boards", "again", (D2, D2), False)
     weekly.scores("late.jsonl", [score("late", "player-1", 3, datetime(2026, 3, 2, 12, tzinfo=UTC))])
     run_step(weekly.context, "boards", "again", (D2, D2), False)
-    assert analyst.manifest(weekly.store)["player_days"] == weekly.store.version(tables.PLAYER_DAYS)
+    assert newest_manifest(weekly.store)["player_days"] == weekly.store.version(tables.PLAYER_DAYS)
     assert weekly.store.read(tables.RUNS).num_rows == 2
 
 
