@@ -1,7 +1,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -9,56 +9,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from daybreak.serving.lists import Meta, ServedList
 from daybreak.settings import Stream, WindowTarget
 from daybreak.windows import Bucket, Window, bucket_at
 from streaming.sketches.count_min import CountMinSketch
 from streaming.worker import Accounting, Worker
+from tests.unit.streaming.shelf import NOON, Shelf, table
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SMALL = WindowTarget(relative_error=0.2, grace=timedelta(minutes=2))
-
-
-class Shelf:
-    """A publisher that keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.lists: dict[Bucket, ServedList] = {}
-        self.sketches: dict[Bucket, tuple[bytes | None, bytes | None]] = {}
-        self.calls: list[Bucket] = []
-
-    def publish_provisional(
-        self,
-        bucket: Bucket,
-        entries: Sequence[tuple[str, int]],
-        meta: Meta,
-        sketch: bytes | None = None,
-        late_sketch: bytes | None = None,
-    ) -> bool:
-        self.calls.append(bucket)
-        self.lists[bucket] = ServedList(bucket, tuple(entries), meta)
-        self.sketches[bucket] = (sketch, late_sketch)
-        return True
-
-    def read(self, bucket: Bucket) -> ServedList | None:
-        return self.lists.get(bucket)
-
-    def read_sketch(self, bucket: Bucket) -> tuple[bytes | None, bytes | None]:
-        return self.sketches.get(bucket, (None, None))
-
-    def entries(self, window: Window, at: datetime = NOON) -> list[tuple[str, int]]:
-        return list(self.lists[bucket_at(window, at)].entries)
-
-
-def table(rows: Sequence[tuple[str, datetime, int]]) -> pa.Table:
-    ids, times, weights = zip(*rows, strict=True) if rows else ((), (), ())
-    return pa.table(
-        {
-            "item_id": pa.array(ids, pa.string()),
-            "occurred_at": pa.array(times, pa.timestamp("us", tz="UTC")),
-            "weight": pa.array(weights, pa.int64()),
-        }
-    )
 
 
 def run(batches: Sequence[pa.Table], **changes: object) -> tuple[Shelf, Worker]:
