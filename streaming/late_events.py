@@ -52,13 +52,8 @@ class LateEvents:
         account["late"] = account.get("late", 0) + missed.late_events
         meta = replace(served.meta, accounting=json.dumps(account), as_of=self._lists.clock())
         merged = _joined(missed.late, sketch, late)
-        self._lists.publisher.publish_provisional(
-            bucket,
-            served.entries,
-            meta,
-            sketch if merged else None,
-            merged.serialize() if merged else None,
-        )
+        late_sketch = merged.serialize() if merged else None
+        self._lists.put(bucket, served.entries, meta, sketch if merged else None, late_sketch)
 
 
 def _joined(late: CountMinSketch, sketch: bytes | None, before: bytes | None) -> CountMinSketch | None:

@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from daybreak.clock import Clock
+from daybreak.metrics import BUCKETS_CLOSED, LISTS_FENCED, LISTS_PUBLISHED, Metrics
 from daybreak.serving.lists import Meta, ServedList, content_hash
 from daybreak.settings import Stream
 from daybreak.windows import Bucket, Window, from_micros
@@ -67,16 +68,24 @@ class BucketAccounts:
 
 
 class ProvisionalLists:
-    """Publishes the states of buckets."""
+    """Publishes the states of buckets, and counts what it publishes."""
 
     def __init__(
-        self, publisher: Publisher, settings: Stream, clock: Clock, watermark: Watermark, *, run_id: str
+        self,
+        publisher: Publisher,
+        settings: Stream,
+        clock: Clock,
+        watermark: Watermark,
+        metrics: Metrics,
+        *,
+        run_id: str,
     ) -> None:
         self.publisher = publisher
         self.clock = clock
         self.accounts = BucketAccounts()
         self._settings = settings
         self._watermark = watermark
+        self._metrics = metrics
         self._run_id = run_id
 
     def publish(self, bucket: Bucket, state: BucketState) -> None:
@@ -87,10 +96,23 @@ class ProvisionalLists:
         """Replace the bucket's list for the last time, its sketches with it."""
         late = state.late.serialize() if state.late else None
         self._publish(bucket, state, state.sketch().serialize(), late)
+        self._metrics.add(BUCKETS_CLOSED)
+
+    def put(
+        self,
+        bucket: Bucket,
+        entries: Sequence[tuple[str, int]],
+        meta: Meta,
+        sketch: bytes | None,
+        late_sketch: bytes | None,
+    ) -> None:
+        """Replace the bucket's list with its meta and sketches; where its day is exact, nothing happens."""
+        written = self.publisher.publish_provisional(bucket, entries, meta, sketch, late_sketch)
+        self._metrics.add(LISTS_PUBLISHED if written else LISTS_FENCED)
 
     def _publish(self, bucket: Bucket, state: BucketState, sketch: bytes | None, late: bytes | None) -> None:
         entries = state.entries()
-        self.publisher.publish_provisional(bucket, entries, self._meta(bucket, state, entries), sketch, late)
+        self.put(bucket, entries, self._meta(bucket, state, entries), sketch, late)
 
     def _meta(self, bucket: Bucket, state: BucketState, entries: Sequence[tuple[str, int]]) -> Meta:
         passed = from_micros(self._watermark.at) if self._watermark.at is not None else bucket.start

@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from daybreak import metrics
 from daybreak.clock import Clock
 from daybreak.settings import Stream
 from daybreak.windows import Bucket, Window, from_micros
@@ -26,7 +27,7 @@ from streaming.publishing import ProvisionalLists, Publisher
 COLUMNS: Final = ["item_id", "occurred_at", "weight"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Accounting:
     """Where every event read went; of those `held`, it is not known yet (0 once the worker is closed)."""
 
@@ -51,11 +52,23 @@ class Worker:
         self._watermark = Watermark(settings.max_jump // MICROSECOND)
         self._live = LiveBuckets(settings)
         run_id = run_id or f"stream-{uuid.uuid4().hex[:12]}"
-        self._lists = ProvisionalLists(publisher, settings, clock, self._watermark, run_id=run_id)
+        self.metrics = metrics.Metrics()
+        self._lists = ProvisionalLists(publisher, settings, clock, self._watermark, self.metrics, run_id=run_id)
         self._late = LateEvents(settings, self._lists)
         self._changed: set[Bucket] = set()
         self._published_at: datetime | None = None
-        self.accounting = Accounting()
+
+    @property
+    def accounting(self) -> Accounting:
+        """The events so far, by what became of them."""
+        return Accounting(
+            read=self.metrics[metrics.EVENTS_READ],
+            counted=self.metrics[metrics.EVENTS_COUNTED],
+            late=self.metrics[metrics.EVENTS_LATE],
+            ahead=self.metrics[metrics.EVENTS_AHEAD],
+            refused=self.metrics[metrics.EVENTS_REFUSED],
+            held=int(self.metrics[metrics.EVENTS_HELD] or 0),
+        )
 
     def feed(self, accepted: pa.Table, refused: int = 0) -> None:
         """Count a batch of accepted events; close, and publish, what it ends.
@@ -63,12 +76,13 @@ class Worker:
         Raises:
             UsageError: live buckets that take more than `stream.memory_limit`.
         """
-        self.accounting.read += accepted.num_rows + refused
-        self.accounting.refused += refused
+        self.metrics.add(metrics.EVENTS_READ, accepted.num_rows + refused)
+        self.metrics.add(metrics.EVENTS_REFUSED, refused)
         self._lists.accounts.add_refused(refused)
         self._count(self._watermark.admit(accepted.select(COLUMNS)))
         self._close_ended()
         self.publish()
+        self._measure()
 
     def publish(self, force: bool = False) -> None:
         """Publish every live bucket that changed, when `publish_every` has passed or `force` is given."""
@@ -89,13 +103,14 @@ class Worker:
         for bucket in self._live.in_order():
             self._end(bucket)
         self._late.publish()
+        self._measure()
 
     def _count(self, admitted: Sequence[Admitted]) -> None:
         for rows in self._watermark.ahead:
-            self.accounting.ahead += rows.num_rows
+            self.metrics.add(metrics.EVENTS_AHEAD, rows.num_rows)
             self._lists.accounts.add_ahead(rows)
         self._watermark.ahead.clear()
-        self.accounting.held = self._watermark.held_count
+        self.metrics.set(metrics.EVENTS_HELD, self._watermark.held_count)
         for group in group_by_bucket(admitted, self._graces):
             if group.is_late:
                 self._add_late(group)
@@ -110,7 +125,7 @@ class Worker:
         state.add(group.ids, group.codes, group.hashes, group.weights, group.event_count)
         self._changed.add(group.bucket)
         if group.bucket.window is Window.DAY:
-            self.accounting.counted += group.event_count
+            self.metrics.add(metrics.EVENTS_COUNTED, group.event_count)
 
     def _add_late(self, group: Group) -> None:
         """Late events are kept beside their bucket while it lives, else until the next publication."""
@@ -120,7 +135,7 @@ class Worker:
         else:
             self._late.add(group)
         if group.bucket.window is Window.DAY:
-            self.accounting.late += group.event_count
+            self.metrics.add(metrics.EVENTS_LATE, group.event_count)
 
     def _close_ended(self) -> None:
         if self._watermark.at is not None:
@@ -132,3 +147,9 @@ class Worker:
         self._live.drop(bucket)
         self._lists.accounts.drop(bucket)
         self._changed.discard(bucket)
+
+    def _measure(self) -> None:
+        self.metrics.set(metrics.LIVE_BUCKETS, len(self._live))
+        self.metrics.set(metrics.LIVE_BYTES, self._live.memory_bytes)
+        if self._watermark.at is not None:
+            self.metrics.set(metrics.WATERMARK, self._watermark.at / 1_000_000)

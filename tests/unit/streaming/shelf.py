@@ -12,12 +12,13 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class Shelf:
-    """The lists and sketches as last published, and every call."""
+    """The lists and sketches as last published, and every call; when `is_exact`, writes are refused."""
 
     def __init__(self) -> None:
         self.lists: dict[Bucket, ServedList] = {}
         self.sketches: dict[Bucket, tuple[bytes | None, bytes | None]] = {}
         self.calls: list[Bucket] = []
+        self.is_exact = False
 
     def publish_provisional(
         self,
@@ -28,6 +29,8 @@ class Shelf:
         late_sketch: bytes | None = None,
     ) -> bool:
         self.calls.append(bucket)
+        if self.is_exact:
+            return False
         self.lists[bucket] = ServedList(bucket, tuple(entries), meta)
         self.sketches[bucket] = (sketch, late_sketch)
         return True

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from daybreak import metrics
 from daybreak.settings import Stream, WindowTarget
 from daybreak.windows import Bucket, Window, bucket_at
 from streaming.sketches.count_min import CountMinSketch
@@ -153,3 +154,26 @@ def test_for_any_events_each_window_is_a_counter_and_nothing_is_dropped(
         assert upper.estimate_ids(list(truth[bucket])).tolist() == list(truth[bucket].values())
         if late is None:
             assert dict(served.entries) == truth[bucket]
+
+
+def test_what_the_worker_measures_is_what_it_did() -> None:
+    shelf = Shelf()
+    worker = Worker(Stream(), shelf, lambda: NOON)
+    worker.feed(table([("a", NOON, 1), ("b", NOON + timedelta(minutes=3), 1)]), refused=2)
+    found = worker.metrics
+    assert found[metrics.EVENTS_READ] == 4
+    assert found[metrics.WATERMARK] == (NOON + timedelta(minutes=3)).timestamp()
+    assert (found[metrics.LIVE_BUCKETS], found[metrics.BUCKETS_CLOSED]) == (3, 1)
+    assert (found[metrics.LIVE_BYTES] or 0) > 0
+    worker.close()
+    assert (found[metrics.LIVE_BUCKETS], found[metrics.LIVE_BYTES], found[metrics.BUCKETS_CLOSED]) == (0, 0, 4)
+    assert (found[metrics.LISTS_PUBLISHED], found[metrics.LISTS_FENCED]) == (len(shelf.calls), 0)
+
+
+def test_lists_that_the_fence_kept_out_are_counted_apart() -> None:
+    shelf = Shelf()
+    shelf.is_exact = True
+    worker = Worker(Stream(), shelf, lambda: NOON)
+    worker.feed(table([("a", NOON, 1)]))
+    worker.close()
+    assert (worker.metrics[metrics.LISTS_PUBLISHED], worker.metrics[metrics.LISTS_FENCED]) == (0, 3)
