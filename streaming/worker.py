@@ -57,6 +57,8 @@ class Worker:
         self._late = LateEvents(settings, self._lists)
         self._changed: set[Bucket] = set()
         self._published_at: datetime | None = None
+        self._read_at: datetime | None = None
+        """Up to when event time holds: the last feed, or the last poll since."""
 
     @property
     def accounting(self) -> Accounting:
@@ -79,10 +81,31 @@ class Worker:
         self.metrics.add(metrics.EVENTS_READ, accepted.num_rows + refused)
         self.metrics.add(metrics.EVENTS_REFUSED, refused)
         self._lists.accounts.add_refused(refused)
-        self._count(self._watermark.admit(accepted.select(COLUMNS)))
-        self._close_ended()
-        self.publish()
-        self._measure()
+        self._take(self._watermark.admit(accepted.select(COLUMNS)))
+        if accepted.num_rows + refused:
+            self._read_at = self._clock()
+
+    def poll(self) -> None:
+        """A live source had nothing: publish what changed when it is time to, and let event time go on with the clock.
+
+        Since the last feed as much event time has passed as on the clock. So a bucket is closed when its grace is over
+        though no event says so; what comes for it afterwards is late, and its list stays (`test_polling`). An empty
+        read is no feed.
+
+        - Call it when a read of a live source has come to its end and brought nothing.
+        - Do not call it for files: what is late would depend on how fast they are read.
+        - Do not call it while the source is away. That is not idle: its events are on their way, and feeding what has
+          waited comes first. Otherwise they may all be late.
+
+        Raises:
+            UsageError: as `feed`, when time has come near events that were held.
+        """
+        now = self._clock()
+        admitted: Sequence[Admitted] = ()
+        if self._read_at is not None and now > self._read_at:
+            admitted = self._watermark.go_on((now - self._read_at) // MICROSECOND)
+            self._read_at = now
+        self._take(admitted)
 
     def publish(self, force: bool = False) -> None:
         """Publish every live bucket that changed, when `publish_every` has passed or `force` is given."""
@@ -103,6 +126,12 @@ class Worker:
         for bucket in self._live.in_order():
             self._end(bucket)
         self._late.publish()
+        self._measure()
+
+    def _take(self, admitted: Sequence[Admitted]) -> None:
+        self._count(admitted)
+        self._close_ended()
+        self.publish()
         self._measure()
 
     def _count(self, admitted: Sequence[Admitted]) -> None:
