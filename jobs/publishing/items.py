@@ -15,7 +15,7 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from daybreak.crashpoints import crash_point
-from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
+from daybreak.serving.lists import Lists, Meta, Publication, ServedList, content_hash
 from daybreak.windows import Bucket, bucket_of_label, day_bounds
 from jobs.run.run import Night
 from lakehouse.stores.store import Transaction
@@ -49,15 +49,14 @@ def publish(night: Night, lists: Lists) -> dict[date, int]:
     generations = allot_generations(night, contents, as_of)
     crash_point("night.publications")
     for content in contents:
-        lists.publish_exact(
-            content.day,
-            content.lists,
+        publication = Publication(
             generation=generations[content.day],
             run_id=night.pin.run_id,
             lake_version=night.pin.lake_version,
             as_of=as_of,
             content_hash=content.content_hash,
         )
+        lists.publish_exact(content.day, content.lists, publication)
         crash_point("night.published")
     return generations
 
