@@ -12,14 +12,14 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
 
 from bench.harness import Result, show
 from daybreak import settings
+from daybreak.ranking import item_order_key
 from daybreak.serving.client import client_of
 from daybreak.serving.connection import connect
 from daybreak.serving.embedded import EmbeddedServer
-from daybreak.serving.lists import Lists, Meta, ServedList, content_hash, order
+from daybreak.serving.lists import Lists, Meta, Publication, ServedList, content_hash
 from daybreak.windows import bucket_of_label
 
 DAY = date(2026, 3, 1)
@@ -36,7 +36,8 @@ WHY_READERS = (
 
 def day_of(generation: int, run_id: str = "run") -> list[ServedList]:
     """25 lists of 1,000 with ids as long as UUIDs."""
-    entries = order((f"{n:08x}-0000-4000-8000-{generation:012x}", 1_000_000 - n // 2) for n in range(DEPTH))
+    pairs = [(f"{n:08x}-0000-4000-8000-{generation:012x}", 1_000_000 - n // 2) for n in range(DEPTH)]
+    entries = tuple(sorted(pairs, key=lambda pair: item_order_key(*pair), reverse=True))
     total = sum(count for _, count in entries)
     digest = content_hash(entries)
     meta = Meta("exact", 1, AS_OF, AS_OF, run_id, 1, DEPTH, DEPTH, total, DEPTH, 0.0, 1.0, digest, "exact", "")
@@ -45,8 +46,8 @@ def day_of(generation: int, run_id: str = "run") -> list[ServedList]:
 
 def publish(lists: Lists, generation: int, content: int) -> None:
     """Publish one generation of the day."""
-    stamp: dict[str, Any] = {"generation": generation, "lake_version": generation, "as_of": AS_OF}
-    lists.publish_exact(DAY, day_of(content), run_id=f"run-{generation}", content_hash=f"{content}", **stamp)
+    publication = Publication(generation, f"run-{generation}", generation, AS_OF, f"{content}")
+    lists.publish_exact(DAY, day_of(content), publication)
 
 
 def swap_times(lists: Lists) -> list[float]:

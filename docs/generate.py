@@ -1,6 +1,5 @@
-"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,commands}.md, the steps of a
-night for the DAG (airflow_dags/steps.json),
-and the files of daybreak/cli/setup/template, which `daybreak init` writes.
+"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,metrics,commands}.md, the steps
+of a night for the DAG (airflow_dags/steps.json), and the files of daybreak/cli/setup/template, which `daybreak init` writes.
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """
@@ -16,6 +15,7 @@ import conf_keys
 import pyarrow as pa
 from conf_keys import cell
 
+from daybreak.metrics import METRICS
 from jobs.steps import STEPS
 from lakehouse.tables.registry import TABLES, Table
 
@@ -131,6 +131,20 @@ def type_name(kind: pa.DataType) -> str:
     return names.get(str(kind), str(kind).replace("128", ""))
 
 
+def metrics_page() -> str:
+    """All metrics, in the order of their list."""
+    head = """# Metrics
+
+What the running system measures, by the names that Prometheus expects. A counter only grows while its process lives;
+a gauge rises and falls. `read = counted + late + ahead + refused + held`, the names of what became of each event.
+
+| metric | kind | unit | meaning |
+|---|---|---|---|
+"""
+    rows = [f"| `{each.name}` | {each.kind} | {each.unit} | {cell(each.meaning)} |\n" for each in METRICS]
+    return NOTE.format(source="daybreak/metrics.py") + head + "".join(rows)
+
+
 def commands_page() -> str | None:
     """The help of every command; None while the command line cannot be imported."""
     try:
@@ -198,6 +212,7 @@ def pages() -> dict[Path, str]:
         ROOT / "airflow_dags" / "steps.json": night_steps(),
         ROOT / "conf" / "README.md": conf_readme(),
         ROOT / "docs" / "reference" / "boards.md": boards_page(),
+        ROOT / "docs" / "reference" / "metrics.md": metrics_page(),
         ROOT / "docs" / "reference" / "settings.md": settings_page(),
         ROOT / "docs" / "reference" / "tables.md": tables_page(),
     }

@@ -6,51 +6,28 @@ but not for its minute or hour counts in the day and goes to the late sketch of 
 counted + late + ahead + refused = read.
 """
 
-import json
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Final, Protocol
+from datetime import datetime
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from daybreak import metrics
 from daybreak.clock import Clock
-from daybreak.errors import UsageError
-from daybreak.serving.lists import Meta, ServedList, content_hash
-from daybreak.settings import Stream, WindowTarget
+from daybreak.settings import Stream
 from daybreak.windows import Bucket, Window, from_micros
-from streaming.counting.bucket_state import BucketState
-from streaming.counting.watermark import Admitted, Watermark, micros_of
-from streaming.sketches.count_min import CountMinSketch, Counts, hash_ids
+from streaming.counting.live_buckets import MICROSECOND, LiveBuckets, graces
+from streaming.counting.routing import Group, group_by_bucket
+from streaming.counting.watermark import Admitted, Watermark
+from streaming.late_events import LateEvents
+from streaming.publishing import ProvisionalLists, Publisher
 
-MICROSECOND: Final = timedelta(microseconds=1)
 COLUMNS: Final = ["item_id", "occurred_at", "weight"]
-PENDING_LATE: Final = 64
-"""Closed buckets whose late events may wait for publication."""
 
 
-class Publisher(Protocol):
-    """What a worker needs of `daybreak.serving.lists.Lists`."""
-
-    def publish_provisional(
-        self,
-        bucket: Bucket,
-        entries: Sequence[tuple[str, int]],
-        meta: Meta,
-        sketch: bytes | None = None,
-        late_sketch: bytes | None = None,
-    ) -> bool: ...
-
-    def read(self, bucket: Bucket) -> ServedList | None: ...
-
-    def read_sketch(self, bucket: Bucket) -> tuple[bytes | None, bytes | None]: ...
-
-
-@dataclass
+@dataclass(frozen=True)
 class Accounting:
     """Where every event read went; of those `held`, it is not known yet (0 once the worker is closed)."""
 
@@ -69,20 +46,31 @@ class Worker:
     """Counts events into minute, hour and day buckets by event time, and publishes their lists."""
 
     def __init__(self, settings: Stream, publisher: Publisher, clock: Clock, *, run_id: str | None = None) -> None:
-        self._settings = settings
-        self._publisher = publisher
         self._clock = clock
-        self._run_id = run_id or f"stream-{uuid.uuid4().hex[:12]}"
+        self._publish_every = settings.publish_every
+        self._graces = graces(settings)
         self._watermark = Watermark(settings.max_jump // MICROSECOND)
-        self._targets: dict[Window, WindowTarget] = {w: getattr(settings, w.value) for w in Window}
-        self._graces = {window: target.grace // MICROSECOND for window, target in self._targets.items()}
-        self._live: dict[Bucket, BucketState] = {}
-        self._missed: dict[Bucket, BucketState] = {}
+        self._live = LiveBuckets(settings)
+        run_id = run_id or f"stream-{uuid.uuid4().hex[:12]}"
+        self.metrics = metrics.Metrics()
+        self._lists = ProvisionalLists(publisher, settings, clock, self._watermark, self.metrics, run_id=run_id)
+        self._late = LateEvents(settings, self._lists)
         self._changed: set[Bucket] = set()
-        self._refused_before: dict[Bucket, int] = {}
-        self._ahead: Counter[Bucket] = Counter()
         self._published_at: datetime | None = None
-        self.accounting = Accounting()
+        self._read_at: datetime | None = None
+        """Up to when event time holds: the last feed, or the last poll since."""
+
+    @property
+    def accounting(self) -> Accounting:
+        """The events so far, by what became of them."""
+        return Accounting(
+            read=self.metrics[metrics.EVENTS_READ],
+            counted=self.metrics[metrics.EVENTS_COUNTED],
+            late=self.metrics[metrics.EVENTS_LATE],
+            ahead=self.metrics[metrics.EVENTS_AHEAD],
+            refused=self.metrics[metrics.EVENTS_REFUSED],
+            held=int(self.metrics[metrics.EVENTS_HELD] or 0),
+        )
 
     def feed(self, accepted: pa.Table, refused: int = 0) -> None:
         """Count a batch of accepted events; close, and publish, what it ends.
@@ -90,224 +78,107 @@ class Worker:
         Raises:
             UsageError: live buckets that take more than `stream.memory_limit`.
         """
-        self.accounting.read += accepted.num_rows + refused
-        self.accounting.refused += refused
-        self._count(self._watermark.admit(accepted.select(COLUMNS)))
-        self._close_ended()
-        self.publish()
+        self.metrics.add(metrics.EVENTS_READ, accepted.num_rows + refused)
+        self.metrics.add(metrics.EVENTS_REFUSED, refused)
+        self._lists.accounts.add_refused(refused)
+        self._take(self._watermark.admit(accepted.select(COLUMNS)))
+        if accepted.num_rows + refused:
+            self._read_at = self._clock()
+
+    def poll(self) -> None:
+        """A live source had nothing: publish what changed when it is time to, and let event time go on with the clock.
+
+        Since the last feed as much event time has passed as on the clock. So a bucket is closed when its grace is over
+        though no event says so; what comes for it afterwards is late, and its list stays (`test_polling`). An empty
+        read is no feed.
+
+        - Call it when a read of a live source has come to its end and brought nothing.
+        - Do not call it for files: what is late would depend on how fast they are read.
+        - Do not call it while the source is away. That is not idle: its events are on their way, and feeding what has
+          waited comes first. Otherwise they may all be late.
+
+        Raises:
+            UsageError: as `feed`, when time has come near events that were held.
+        """
+        now = self._clock()
+        admitted: Sequence[Admitted] = ()
+        if self._read_at is not None and now > self._read_at:
+            admitted = self._watermark.go_on((now - self._read_at) // MICROSECOND)
+            self._read_at = now
+        self._take(admitted)
 
     def publish(self, force: bool = False) -> None:
         """Publish every live bucket that changed, when `publish_every` has passed or `force` is given."""
         now = self._clock()
         if self._published_at is None:
             self._published_at = now
-        if not force and now - self._published_at < self._settings.publish_every:
+        if not force and now - self._published_at < self._publish_every:
             return
         self._published_at = now
         for bucket in sorted(self._changed):
-            self._publish(bucket, self._live[bucket], with_sketch=False)
+            self._lists.publish(bucket, self._live[bucket])
         self._changed.clear()
-        self._publish_missed()
+        self._late.publish()
 
     def close(self) -> None:
         """The stream has ended: count what is held, publish every live bucket with its sketches."""
         self._count(self._watermark.confirm())
-        for bucket in sorted(self._live):
+        for bucket in self._live.in_order():
             self._end(bucket)
-        self._publish_missed()
+        self._late.publish()
+        self._measure()
+
+    def _take(self, admitted: Sequence[Admitted]) -> None:
+        self._count(admitted)
+        self._close_ended()
+        self.publish()
+        self._measure()
 
     def _count(self, admitted: Sequence[Admitted]) -> None:
         for rows in self._watermark.ahead:
-            self.accounting.ahead += rows.num_rows
-            for micros in micros_of(rows).tolist():
-                for window in Window:
-                    self._ahead[Bucket(window, from_micros(micros - micros % window.microseconds))] += 1
+            self.metrics.add(metrics.EVENTS_AHEAD, rows.num_rows)
+            self._lists.accounts.add_ahead(rows)
         self._watermark.ahead.clear()
-        self.accounting.held = self._watermark.held_count
-        if admitted:
-            rows = pa.concat_tables([part.rows for part in admitted])
-            self._count_rows(rows, np.concatenate([part.seen for part in admitted]))
-
-    def _count_rows(self, rows: pa.Table, seen: npt.NDArray[np.int64]) -> None:
-        encoded = rows["item_id"].combine_chunks().dictionary_encode()
-        batch = _Batch(encoded.dictionary, hash_ids(encoded.dictionary))
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        weights = rows["weight"].to_numpy().astype(np.int64, copy=False)
-        occurred = micros_of(rows)
-        for window in Window:
-            places = occurred // window.microseconds
-            late = seen >= (places + 1) * window.microseconds + self._graces[window]
-            late_count = int(np.count_nonzero(late))
-            if late_count:
-                kept = ~late
-                self._add(batch, window, places[kept], codes[kept], weights[kept])
-                self._add(batch, window, places[late], codes[late], weights[late], late=True)
+        self.metrics.set(metrics.EVENTS_HELD, self._watermark.held_count)
+        for group in group_by_bucket(admitted, self._graces):
+            if group.is_late:
+                self._add_late(group)
             else:
-                self._add(batch, window, places, codes, weights)
-            if window is Window.DAY:
-                self.accounting.late += late_count
-                self.accounting.counted += rows.num_rows - late_count
+                self._add(group)
 
-    def _add(
-        self,
-        batch: "_Batch",
-        window: Window,
-        places: Counts,
-        codes: Counts,
-        weights: Counts,
-        late: bool = False,
-    ) -> None:
-        from streaming.sketches import kernels
+    def _add(self, group: Group) -> None:
+        if group.bucket not in self._live:
+            self._live.open(group.bucket)
+            self._lists.accounts.open(group.bucket)
+        state = self._live[group.bucket]
+        state.add(group.ids, group.codes, group.hashes, group.weights, group.event_count)
+        self._changed.add(group.bucket)
+        if group.bucket.window is Window.DAY:
+            self.metrics.add(metrics.EVENTS_COUNTED, group.event_count)
 
-        if not len(places):
-            return
-        first = int(places.min())
-        span = int(places.max()) - first + 1
-        if span <= len(places) + 1440:
-            starts_at, places = np.arange(first, first + span), places - first
+    def _add_late(self, group: Group) -> None:
+        """Late events are kept beside their bucket while it lives, else until the next publication."""
+        if group.bucket in self._live:
+            self._live[group.bucket].add_late(group.hashes, group.weights, group.event_count)
+            self._changed.add(group.bucket)
         else:
-            starts_at, places = np.unique(places, return_inverse=True)
-        grouped, sums, starts, events = kernels.group(places, codes, weights, len(starts_at), len(batch.ids))
-        for at in np.flatnonzero(events).tolist():
-            part = slice(starts[at], starts[at + 1])
-            bucket = Bucket(window, from_micros(int(starts_at[at]) * window.microseconds))
-            hashes = batch.hashes[grouped[part]]
-            if late:
-                self._missing(bucket).add_late(hashes, sums[part], int(events[at]))
-                continue
-            self._state(bucket).add(batch.ids, grouped[part], hashes, sums[part], int(events[at]))
-            self._changed.add(bucket)
-
-    def _state(self, bucket: Bucket) -> BucketState:
-        if bucket not in self._live:
-            taken = sum(state.memory_bytes for state in self._live.values()) if len(self._live) % 16 == 0 else 0
-            if taken > self._settings.memory_limit:
-                raise UsageError(
-                    f"{len(self._live)} live buckets take {taken:,} bytes, above stream.memory_limit = "
-                    f"{self._settings.memory_limit:,}; raise it, or the windows' relative_error"
-                )
-            self._live[bucket] = self._new(bucket)
-            self._refused_before[bucket] = self.accounting.refused
-        return self._live[bucket]
-
-    def _missing(self, bucket: Bucket) -> BucketState:
-        """Where late events of a bucket are kept: beside it while it lives, else until it is published."""
-        if bucket in self._live:
-            self._changed.add(bucket)
-            return self._live[bucket]
-        if bucket not in self._missed:
-            if len(self._missed) >= PENDING_LATE:
-                self._publish_missed()
-            self._missed[bucket] = self._new(bucket)
-        return self._missed[bucket]
-
-    def _new(self, bucket: Bucket) -> BucketState:
-        return BucketState(
-            self._targets[bucket.window],
-            confidence=self._settings.confidence,
-            seed=self._settings.seed,
-            list_depth=self._settings.list_depth,
-            candidate_factor=self._settings.candidate_factor,
-            force_cells=self._settings.force_cells,
-        )
+            self._late.add(group)
+        if group.bucket.window is Window.DAY:
+            self.metrics.add(metrics.EVENTS_LATE, group.event_count)
 
     def _close_ended(self) -> None:
-        if self._watermark.at is None:
-            return
-        passed = from_micros(self._watermark.at)
-        for bucket in sorted(self._live):
-            if bucket.end + self._targets[bucket.window].grace <= passed:
+        if self._watermark.at is not None:
+            for bucket in self._live.ended(from_micros(self._watermark.at)):
                 self._end(bucket)
 
     def _end(self, bucket: Bucket) -> None:
-        self._publish(bucket, self._live[bucket], with_sketch=True)
-        del self._live[bucket]
+        self._lists.publish_last(bucket, self._live[bucket])
+        self._live.drop(bucket)
+        self._lists.accounts.drop(bucket)
         self._changed.discard(bucket)
-        self._refused_before.pop(bucket, None)
-        self._ahead.pop(bucket, None)
 
-    def _publish(self, bucket: Bucket, state: BucketState, *, with_sketch: bool) -> None:
-        entries = state.entries()
-        refused = self.accounting.refused - self._refused_before.get(bucket, 0)
-        accounting = {"counted": state.events_total, "late": state.late_events}
-        accounting |= {"ahead": self._ahead[bucket], "refused": refused}
-        self._publisher.publish_provisional(
-            bucket,
-            entries,
-            self._meta(bucket, state, entries, accounting),
-            state.sketch().serialize() if with_sketch else None,
-            state.late.serialize() if with_sketch and state.late else None,
-        )
-
-    def _meta(
-        self,
-        bucket: Bucket,
-        state: BucketState,
-        entries: Sequence[tuple[str, int]],
-        accounting: dict[str, int],
-    ) -> Meta:
-        passed = from_micros(self._watermark.at) if self._watermark.at is not None else bucket.start
-        return Meta(
-            state="provisional",
-            generation=0,
-            as_of=self._clock(),
-            complete_through=min(max(passed, bucket.start), bucket.end),
-            run_id=self._run_id,
-            lake_version=-1,
-            events_total=state.events_total,
-            items_total=state.items_total,
-            total_weight=state.total_weight,
-            depth=self._settings.list_depth,
-            error_bound=state.error_bound,
-            confidence=self._settings.confidence,
-            content_hash=content_hash(entries),
-            provenance="pairs" if state.provenance == "pairs" else "cells",
-            accounting=json.dumps(accounting),
-        )
-
-    def _publish_missed(self) -> None:
-        for bucket in sorted(self._missed):
-            self._add_to_served(bucket, self._missed[bucket])
-        self._missed.clear()
-
-    def _add_to_served(self, bucket: Bucket, missed: BucketState) -> None:
-        """Publish a closed bucket again, with the late events that came since; Redis holds the rest of it."""
-        served = self._publisher.read(bucket)
-        if served is None:
-            self._publish(bucket, missed, with_sketch=True)
-            return
-        if served.meta.state == "exact":
-            return
-        assert missed.late is not None
-        sketch, late = self._publisher.read_sketch(bucket)
-        accounting = json.loads(served.meta.accounting or "{}")
-        accounting["late"] = accounting.get("late", 0) + missed.late_events
-        fields = asdict(served.meta) | {"accounting": json.dumps(accounting), "as_of": self._clock()}
-        merged = _joined(missed.late, sketch, late)
-        self._publisher.publish_provisional(
-            bucket,
-            served.entries,
-            Meta(**fields),
-            sketch if merged else None,
-            merged.serialize() if merged else None,
-        )
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """The distinct ids of a batch and their hashes."""
-
-    ids: pa.Array
-    hashes: npt.NDArray[np.uint64]
-
-
-def _joined(late: CountMinSketch, sketch: bytes | None, before: bytes | None) -> CountMinSketch | None:
-    """All late events of a bucket; None where its sketch is missing or of other settings: no evidence."""
-    if sketch is None:
-        return None
-    counted = CountMinSketch.deserialize(sketch)
-    if (counted.width, counted.depth, counted.seed) != (late.width, late.depth, late.seed):
-        return None
-    if before is not None:
-        late.merge(CountMinSketch.deserialize(before))
-    return late
+    def _measure(self) -> None:
+        self.metrics.set(metrics.LIVE_BUCKETS, len(self._live))
+        self.metrics.set(metrics.LIVE_BYTES, self._live.memory_bytes)
+        if self._watermark.at is not None:
+            self.metrics.set(metrics.WATERMARK, self._watermark.at / 1_000_000)

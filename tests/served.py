@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from daybreak import settings
+from daybreak.ranking import item_order_key
 from daybreak.serving.connection import connect
 from daybreak.serving.embedded import EmbeddedServer
-from daybreak.serving.lists import Lists, Meta, ServedList, content_hash, order
+from daybreak.serving.lists import Entry, Lists, Meta, Publication, ServedList, content_hash
 from daybreak.windows import bucket_of_label
 
 DAY = date(2026, 3, 1)
@@ -56,6 +57,11 @@ def provisional(entries: Sequence[tuple[str, int]] = (), **fields: Any) -> Meta:
     return meta(entries, **(values | {"complete_through": None, "provenance": "pairs", "accounting": "{}"} | fields))
 
 
+def order(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries in the total order."""
+    return tuple(sorted(entries, key=lambda entry: item_order_key(*entry), reverse=True))
+
+
 def served(entries: Sequence[tuple[str, int]], label: str = "day", day: date = DAY, **fields: Any) -> ServedList:
     """An exact list in the total order."""
     ordered = order(entries)
@@ -68,7 +74,7 @@ def publish(
     """Publish these lists as the whole exact day; the content hash is that of the lists, unless given."""
     digest = sha256("".join(one.bucket.label + one.meta.content_hash for one in each).encode()).hexdigest()
     given = {"run_id": f"run-{generation}-{version}", "as_of": AS_OF, "content_hash": digest} | more
-    return lists.publish_exact(day, each, generation=generation, lake_version=version, **given)
+    return lists.publish_exact(day, each, Publication(generation=generation, lake_version=version, **given))
 
 
 def whole_day(generation: int, depth: int = 1000, day: date = DAY) -> list[ServedList]:

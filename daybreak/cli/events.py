@@ -58,10 +58,8 @@ def ingest(
                 totals["skipped_files"] += 1
                 continue
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(done.refused_by_code.items()))
-            say(
-                f"{path}: {done.accepted} accepted + {done.refused} refused = {done.read} read"
-                + (f" ({reasons})" if reasons else "")
-            )
+            sums = f"{done.accepted} accepted + {done.refused} refused = {done.read} read"
+            say(f"{path}: {sums} ({reasons})" if reasons else f"{path}: {sums}")
             for name in ("read", "accepted", "refused"):
                 totals[name] += getattr(done, name)
     if through:
@@ -87,25 +85,25 @@ def stream(
     if not until_idle:
         raise UsageError("files end, so say --until-idle; endless sources come with Redis Streams and Kafka")
     conf = settings.load()
-    trial: dict[str, Any] = {"force_cells": force_cells or conf.stream.force_cells}
-    if relative_error is not None:
-        if not 0 < relative_error < 1:
-            raise UsageError(f"--relative-error {relative_error} is not between 0 and 1; try 0.01")
-        for window in Window:
-            target = getattr(conf.stream, window.value)
-            trial[window.value] = target.model_copy(update={"relative_error": relative_error})
-    worker = Worker(conf.stream.model_copy(update=trial), lists(conf), clock.now)
+    worker = Worker(trial_of(conf.stream, relative_error, force_cells), lists(conf), clock.now)
     with reading() as shown:
-        for taken in stream_files(
-            files,
-            conf,
-            clock.now,
-            mapping=parse_mapping(mapping),
-            default_timezone=default_timezone,
-        ):
+        renamed = parse_mapping(mapping)
+        for taken in stream_files(files, conf, clock.now, mapping=renamed, default_timezone=default_timezone):
             worker.feed(taken.accepted, taken.refused.num_rows)
             shown.rows(taken.read)
         worker.close()
     counted = worker.accounting.as_dict()
     say("{counted} counted + {late} late + {ahead} ahead + {refused} refused = {read} read".format(**counted))
     summarise("stream", counted)
+
+
+def trial_of(conf: settings.Stream, relative_error: float | None, force_cells: bool) -> settings.Stream:
+    """The settings with what a trial changes in them."""
+    changed: dict[str, Any] = {"force_cells": force_cells or conf.force_cells}
+    if relative_error is not None:
+        if not 0 < relative_error < 1:
+            raise UsageError(f"--relative-error {relative_error} is not between 0 and 1; try 0.01")
+        for window in Window:
+            target = getattr(conf, window.value)
+            changed[window.value] = target.model_copy(update={"relative_error": relative_error})
+    return conf.model_copy(update=changed)

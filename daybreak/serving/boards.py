@@ -119,7 +119,7 @@ class BoardLists:
 
     @reaches_redis
     def around(self, board: str, period: str, player_id: str, width: int) -> ServedBoard | None:
-        """The player with `width` places above and below him, fewer at the ends; None where `rank` is None."""
+        """The player with `width` places above and below, fewer at the ends; None where `rank` is None."""
         _at_least(0, width, "width")
         return self._places(board, period, player_id, -width, width, -1)
 
@@ -127,8 +127,8 @@ class BoardLists:
     def page(self, board: str, period: str, cursor: str | None, size: int) -> tuple[ServedBoard, str | None] | None:
         """The next `size` places and the cursor behind them; no cursor at the end, None when it is not served.
 
-        A cursor names the last player that was read, and his position. The next page goes on behind that player
-        where he stands now; when he has left, at his old position, which the player behind him has taken.
+        A cursor names the last player that was read and that player's position. The next page goes on behind where
+        the player is now; when the player has left, at the old position, which the player behind has taken.
 
         Raises:
             UsageError: the size is below 1, or the cursor is not one of ours.

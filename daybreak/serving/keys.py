@@ -1,7 +1,6 @@
 """Every Redis key. The keys of one day share a hash tag, so that one script can flip the day, on a cluster too.
 
-`daybreak:{items.2026-03-01}:day:top`, `…:hour.17:top`, `…:minute.17.24:meta`; a dimension is a suffix of
-the label: `…:day[region=EU]:top`.
+`daybreak:{items.2026-03-01}:day:top`, `…:hour.17:top`, `…:minute.17.24:meta`.
 """
 
 from datetime import date
@@ -31,15 +30,6 @@ def items_key(day: date, label: str, part: Part) -> str:
     'daybreak:{items.2026-03-01}:hour.17:top'
     """
     return f"{day_prefix(day)}{label}:{part}"
-
-
-def with_dimension(label: str, dimension: str, value: str) -> str:
-    """The label of a list that counts one value of a dimension only.
-
-    >>> with_dimension("day", "region", "EU")
-    'day[region=EU]'
-    """
-    return f"{label}[{dimension}={value}]"
 
 
 def state_key(day: date) -> str:

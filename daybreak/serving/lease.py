@@ -17,7 +17,7 @@ from types import TracebackType
 import redis
 from redis.exceptions import RedisError
 
-from daybreak.errors import FenceRefusedError
+from daybreak.errors import FenceRefusedError, UnreachableError
 from daybreak.serving import keys
 from daybreak.serving.client import reaches_redis
 from daybreak.serving.processes import started
@@ -100,8 +100,8 @@ class Lease:
         if self._thread is not None:
             self._thread.join()
         try:
-            self._renew(keys=[keys.lease_key(self.name)], args=[self._holder, 0])
-        except RedisError:
+            self.release()
+        except (UnreachableError, RedisError):
             self.is_lost = True  # it ends by itself; the work inside was done, or failed with its own error
 
     @property
@@ -115,8 +115,8 @@ class Lease:
     def _keep(self) -> None:
         while not self._stopping.wait(self.ttl.total_seconds() / 3):
             try:
-                is_ours = bool(self._renew(keys=[keys.lease_key(self.name)], args=[self._holder, self._millis]))
-            except RedisError:
+                is_ours = self.renew()
+            except (UnreachableError, RedisError):
                 continue  # the next beat tries again; when the time has run out by then, that one says lost
             if not is_ours:
                 self.is_lost = True

@@ -82,19 +82,26 @@ class DayState:
     as_of: datetime
 
 
+@dataclass(frozen=True)
+class Publication:
+    """What the publication of a whole exact day says of itself; `content_hash` is that of all its lists."""
+
+    generation: int
+    run_id: str
+    lake_version: int
+    as_of: datetime
+    content_hash: str
+
+    def stamped(self, each: ServedList) -> ServedList:
+        """The list as part of this publication; it keeps a content hash of its own."""
+        stamp = {name: value for name, value in asdict(self).items() if name != "content_hash"}
+        return replace(each, meta=replace(each.meta, **stamp))
+
+
 def content_hash(entries: Iterable[Entry]) -> str:
     """sha256 over each id's byte length, bytes and count, in order: equal for equal lists only."""
     raw = ((item_id.encode(), count) for item_id, count in entries)
     return hashlib.sha256(b"".join(b"%d:%b%d;" % (len(item), item, count) for item, count in raw)).hexdigest()
-
-
-def order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries in the total order: count descending, then UTF-8 bytes of the id descending.
-
-    >>> order([("a", 1), ("b", 1), ("c", 2)])
-    (('c', 2), ('b', 1), ('a', 1))
-    """
-    return tuple(sorted(entries, key=lambda entry: (entry[1], entry[0].encode()), reverse=True))
 
 
 class Lists:
@@ -147,17 +154,7 @@ class Lists:
         return bool(written)
 
     @reaches_redis
-    def publish_exact(
-        self,
-        day: date,
-        lists: Sequence[ServedList],
-        *,
-        generation: int,
-        run_id: str,
-        lake_version: int,
-        as_of: datetime,
-        content_hash: str,
-    ) -> bool:
+    def publish_exact(self, day: date, lists: Sequence[ServedList], publication: Publication) -> bool:
         """Whether the day's content changed; all lists of the day are replaced in one step.
 
         Staged, read back and compared, then swapped by one script, which also drops every other list of the
@@ -169,39 +166,13 @@ class Lists:
             CheckFailedError: what was staged reads back differently, and nothing changed; or, after all else
                 was published, a count of 2^53 and more, whose list is left out.
         """
-        stamp: dict[str, Any] = {
-            "generation": generation,
-            "run_id": run_id,
-            "lake_version": lake_version,
-            "as_of": as_of,
-        }
         too_big = {each.bucket: found for each in lists if (found := _too_big(each.entries))}
-        fitting = [replace(each, meta=replace(each.meta, **stamp)) for each in lists if each.bucket not in too_big]
-        staged = keys.staged_prefix(day, run_id)
+        fitting = [publication.stamped(each) for each in lists if each.bucket not in too_big]
+        staged = keys.staged_prefix(day, publication.run_id)
         self._stage(staged, fitting)
         self._compare(staged, fitting)
         crash_point("publish.staged")
-        outcome, have_generation, have_version = self._swap(
-            keys=[keys.state_key(day), keys.labels_key(day)],
-            args=[
-                *(keys.day_prefix(day), staged, keys.previous_prefix(day)),
-                *(generation, lake_version, content_hash, run_id, as_of.isoformat()),
-                *(millis(self.settings.exact_ttl), millis(self.settings.previous_ttl)),
-                *(each.bucket.label for each in fitting),
-            ],
-        )
-        if outcome == b"fenced":
-            self._drop(staged, fitting)
-            raise FenceRefusedError(
-                f"Redis serves {day} from events at lake version {int(have_version)}, generation "
-                f"{int(have_generation)}; lake version {lake_version}, generation {generation} of run {run_id} is "
-                "older and was not published; nothing to do, or run the night again to publish the newest events"
-            )
-        if outcome == b"gone":
-            raise CheckFailedError(
-                f"the staged lists of {day} (run {run_id}) went away before they were swapped in; "
-                "the old ones still stand: publish again"
-            )
+        is_changed = self._swap_in(day, fitting, publication)
         crash_point("publish.swapped")
         self._forward(keys=[keys.LATEST_EXACT_DAY], args=[day.isoformat()])
         crash_point("publish.pointer")
@@ -210,7 +181,7 @@ class Lists:
             raise CheckFailedError(
                 f"{messages}; that list is left out, the rest of {day} is published: read it with sql"
             )
-        return bool(outcome == b"swapped")
+        return is_changed
 
     @reaches_redis
     def read(self, bucket: Bucket) -> ServedList | None:
@@ -236,7 +207,7 @@ class Lists:
             found: list[ServedList | None] = []
             for first in range(0, len(buckets), LABELS_AT_ONCE):
                 found += self._read(buckets[first : first + LABELS_AT_ONCE])
-            if _publication(before) == _publication(self.day_state(day)):
+            if _identity(before) == _identity(self.day_state(day)):
                 return [each for each in found if each is not None]
 
     @reaches_redis
@@ -253,12 +224,6 @@ class Lists:
             run_id=found["run_id"],
             as_of=datetime.fromisoformat(found["as_of"]),
         )
-
-    @reaches_redis
-    def latest_exact_day(self) -> date | None:
-        """The newest day that has been exact."""
-        found = self.client.get(keys.LATEST_EXACT_DAY)
-        return date.fromisoformat(found.decode()) if found else None
 
     def _read(self, buckets: Sequence[Bucket]) -> list[ServedList | None]:
         with self.client.pipeline(transaction=True) as together:
@@ -299,6 +264,33 @@ class Lists:
                     "total order, each item once, and publish again"
                 )
 
+    def _swap_in(self, day: date, lists: Sequence[ServedList], new: Publication) -> bool:
+        """Whether what was swapped in has other content than what stood there."""
+        staged = keys.staged_prefix(day, new.run_id)
+        outcome, have_generation, have_version = self._swap(
+            keys=[keys.state_key(day), keys.labels_key(day)],
+            args=[
+                *(keys.day_prefix(day), staged, keys.previous_prefix(day)),
+                *(new.generation, new.lake_version, new.content_hash, new.run_id, new.as_of.isoformat()),
+                *(millis(self.settings.exact_ttl), millis(self.settings.previous_ttl)),
+                *(each.bucket.label for each in lists),
+            ],
+        )
+        if outcome == b"fenced":
+            self._drop(staged, lists)
+            raise FenceRefusedError(
+                f"Redis serves {day} from events at lake version {int(have_version)}, generation "
+                f"{int(have_generation)}; lake version {new.lake_version}, generation {new.generation} of run "
+                f"{new.run_id} is older and was not published; nothing to do, or run the night again to publish the "
+                "newest events"
+            )
+        if outcome == b"gone":
+            raise CheckFailedError(
+                f"the staged lists of {day} (run {new.run_id}) went away before they were swapped in; "
+                "the old ones still stand: publish again"
+            )
+        return bool(outcome == b"swapped")
+
     def _drop(self, prefix: str, lists: Sequence[ServedList]) -> None:
         if names := [name for each in lists for name in _staged_keys(prefix, each)]:
             self.client.unlink(*names)
@@ -323,7 +315,7 @@ def _too_big_message(bucket: Bucket, entry: Entry) -> str:
     )
 
 
-def _publication(state: DayState | None) -> tuple[str, int, int, str] | None:
+def _identity(state: DayState | None) -> tuple[str, int, int, str] | None:
     return (state.state, state.generation, state.lake_version, state.content_hash) if state else None
 
 

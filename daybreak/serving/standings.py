@@ -108,7 +108,7 @@ class ServedBoard:
 
 
 def content_hash(places: Iterable[Place], histogram: Histogram = ()) -> str:
-    """sha256 over all that is said of each player, in order, and over the histogram: equal for equal boards only.
+    """sha256 over all details of each player, in order, and over the histogram: equal for equal boards only.
 
     The same points written with more zeros, the same instant in another zone, and the histogram in another order
     give the same hash.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from daybreak.crashpoints import crash_point
-from daybreak.serving.lists import Lists, Meta, ServedList, content_hash
+from daybreak.serving.lists import Lists, Meta, Publication, ServedList, content_hash
 from daybreak.windows import Bucket, bucket_of_label, day_bounds
 from jobs.publishing.generations import Content, allot, lists_of
 from jobs.run.run import Run
@@ -48,15 +48,14 @@ def publish(run: Run, lists: Lists) -> dict[date, int]:
     generations = {content.day: allotted[lists_of(content.day)] for content in contents}
     crash_point("night.publications")
     for content in contents:
-        lists.publish_exact(
-            content.day,
-            content.lists,
+        publication = Publication(
             generation=generations[content.day],
             run_id=run.pin.run_id,
             lake_version=run.pin.lake_version,
             as_of=as_of,
             content_hash=content.content_hash,
         )
+        lists.publish_exact(content.day, content.lists, publication)
         crash_point("night.published")
     return generations
 

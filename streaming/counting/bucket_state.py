@@ -1,6 +1,5 @@
 """What the speed layer knows of one bucket: exact pairs while they are small, then a sketch."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -8,7 +7,7 @@ import pyarrow as pa
 
 from daybreak.settings import WindowTarget
 from streaming.sketches.candidates import Candidates, best
-from streaming.sketches.count_min import CountMinSketch, Counts, Hashes, depth_for, hash_ids, sizing, width_for
+from streaming.sketches.count_min import CountMinSketch, Counts, Hashes, depth_for, sizing, width_for
 
 PAIR_BYTES: Final = 24
 """Hash, count and slots of one pair; its id comes on top."""
@@ -61,14 +60,6 @@ class Pairs:
             named = ids.take(pa.array(codes[fresh]))
             self._ids.append(named)
             self._id_bytes += named.nbytes
-
-    def find(self, hashes: Hashes) -> Counts:
-        """The count of each hash, 0 where it did not occur."""
-        from streaming.sketches import kernels
-
-        out = np.empty(len(hashes), np.int64)
-        kernels.find(self._slots, self._keys, self._counts, hashes, out)
-        return out
 
     def _make_room(self, more: int) -> None:
         from streaming.sketches import kernels
@@ -150,23 +141,14 @@ class BucketState:
         self.late.update(hashes, weights)
         self.late_events += events
 
-    def entries(self, depth: int | None = None) -> list[tuple[str, int]]:
-        """The best `depth` items with their present counts or estimates, in the total order."""
-        k = self.list_depth if depth is None else depth
+    def entries(self) -> list[tuple[str, int]]:
+        """The best `list_depth` items with their present counts or estimates, in the total order."""
         if self._pairs is not None:
-            ids, counts = best(self._pairs.ids, self._pairs.counts, k)
+            ids, counts = best(self._pairs.ids, self._pairs.counts, self.list_depth)
             return list(zip(ids.to_pylist(), counts.tolist(), strict=True))
         assert self._sketch is not None
         self._candidates.restate(self._sketch.estimate(self._candidates.hashes))
-        return self._candidates.top(k)
-
-    def estimate(self, item_ids: Sequence[str]) -> list[int]:
-        """The count or estimate of each item."""
-        hashes = hash_ids(pa.array(item_ids, pa.string()))
-        if self._pairs is not None:
-            return list(map(int, self._pairs.find(hashes)))
-        assert self._sketch is not None
-        return list(map(int, self._sketch.estimate(hashes)))
+        return self._candidates.top(self.list_depth)
 
     def sketch(self) -> CountMinSketch:
         """The bucket's sketch; of pairs, the one that they would have filled."""

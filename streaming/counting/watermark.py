@@ -29,7 +29,7 @@ def micros_of(rows: pa.Table) -> Micros:
 
 
 class Watermark:
-    """The latest `occurred_at` so far, save for jumps that nothing confirmed.
+    """The latest `occurred_at` so far, save for jumps that nothing confirmed; it never goes back.
 
     An event more than `max_jump` after the watermark is held back. `CONFIRMING` such events in a row, or the
     end of the stream, confirm the jump (a closed Saturday), and all held are admitted in their order. An event
@@ -67,6 +67,15 @@ class Watermark:
             done += self.admit(self._release())
         return done
 
+    def go_on(self, micros: int) -> list[Admitted]:
+        """Event time goes on without an event; held rows that are no jump from there are to be counted now."""
+        if self.at is None:
+            return []
+        self.at += micros
+        if not self._held or int(micros_of(pa.concat_tables(self._held)).max()) - self.at > self._max_jump:
+            return []
+        return self.admit(self._take_held())
+
     def _step(self, rows: pa.Table, done: list[Admitted]) -> list[pa.Table]:
         """Deal with a first part of the rows; what remains, the next to be taken last."""
         occurred = micros_of(rows)
@@ -96,8 +105,7 @@ class Watermark:
         if self._held_count >= CONFIRMING:
             return [rest, self._release()]
         if rest.num_rows:
-            self.ahead.append(pa.concat_tables(self._held))
-            self._held, self._held_count = [], 0
+            self.ahead.append(self._take_held())
         return [rest]
 
     def _hold(self, rows: pa.Table) -> None:
@@ -106,7 +114,13 @@ class Watermark:
             self._held_count += rows.num_rows
 
     def _release(self) -> pa.Table:
+        """The held rows; their jump is confirmed, so event time is where the first of them is, or beyond."""
+        assert self.at is not None
+        held = self._take_held()
+        self.at = max(self.at, int(micros_of(held).min()))
+        return held
+
+    def _take_held(self) -> pa.Table:
         held = pa.concat_tables(self._held)
         self._held, self._held_count = [], 0
-        self.at = int(micros_of(held).min())
         return held

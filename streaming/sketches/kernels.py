@@ -197,14 +197,3 @@ def insert(slots: Any, keys: Any, counts: Any, used: int, hashes: Any, weights: 
             used += 1
         counts[at] += weights[i]
     return used
-
-
-@numba.njit(cache=True, nogil=True)
-def find(slots: Any, keys: Any, counts: Any, hashes: Any, out: Any) -> None:
-    """The count of each hash in the table of `insert`, 0 where it has none."""
-    mask = np.uint64(len(slots) - 1)
-    for i in range(len(hashes)):
-        slot = hashes[i] & mask
-        while slots[slot] >= 0 and keys[slots[slot]] != hashes[i]:
-            slot = (slot + np.uint64(1)) & mask
-        out[i] = counts[slots[slot]] if slots[slot] >= 0 else 0

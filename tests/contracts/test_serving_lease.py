@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from daybreak.errors import FenceRefusedError
+from daybreak.errors import FenceRefusedError, UnreachableError
 from daybreak.serving import keys
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.serving.lease import Lease
 from daybreak.serving.lists import Lists
 from tests.served import serving
@@ -21,6 +22,7 @@ TTL = timedelta(milliseconds=600)
 HOLD = """
 import os, signal, sys
 from datetime import timedelta
+from daybreak.serving.embedded import EmbeddedServer
 from daybreak.serving.lease import Lease
 from daybreak.serving.embedded import client_of
 lease = Lease(client_of(sys.argv[1]), "night", "dead-run", timedelta(minutes=10))
@@ -93,6 +95,28 @@ def test_a_lease_that_was_lost_says_so_and_leaves_the_new_holder_alone(client):
         with pytest.raises(FenceRefusedError, match="lost its lease"):
             lease.check()
     assert client.get(keys.lease_key("night")) == b"somebody else"
+
+
+def test_an_error_of_the_server_does_not_end_the_renewing(client):
+    with Lease(client, "night", "first", TTL) as lease:
+        held = client.get(keys.lease_key("night"))
+        client.delete(keys.lease_key("night"))
+        client.hset(keys.lease_key("night"), "wrong", "type")
+        time.sleep(TTL.total_seconds() / 2)
+        client.set(keys.lease_key("night"), held, px=TTL)
+        time.sleep(2 * TTL.total_seconds())
+        lease.check()
+        assert client.get(keys.lease_key("night")) == held
+
+
+def test_a_server_that_goes_away_does_not_hide_how_the_work_ended(tmp_path: Path):
+    with serving(tmp_path / "g") as lists, Lease(lists.client, "night", "first", TTL) as lease:
+        EmbeddedServer(tmp_path / "g").stop()
+        time.sleep(TTL.total_seconds())
+        lease.check()
+        with pytest.raises(UnreachableError):
+            lease.renew()
+    assert lease.is_lost
 
 
 def test_it_is_given_back_when_the_work_fails(client):

@@ -10,9 +10,9 @@ import pytest
 from daybreak.errors import CheckFailedError, FenceRefusedError, UnreachableError
 from daybreak.serving import keys
 from daybreak.serving.embedded import EmbeddedServer
-from daybreak.serving.lists import Lists, content_hash, order
+from daybreak.serving.lists import Lists, content_hash
 from daybreak.windows import bucket_of_label
-from tests.served import AS_OF, DAY, LABELS, meta, provisional, publish, served, serving, whole_day
+from tests.served import AS_OF, DAY, LABELS, meta, order, provisional, publish, served, serving, whole_day
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_what_was_never_published_is_none(lists: Lists):
     assert lists.day_state(DAY) is None
     assert lists.served(DAY) == []
     assert lists.read_sketch(DAY_BUCKET) == (None, None)
-    assert lists.latest_exact_day() is None
+    assert lists.client.get(keys.LATEST_EXACT_DAY) is None
 
 
 def test_ids_are_served_byte_for_byte_in_one_command(lists: Lists):
@@ -195,7 +195,7 @@ def test_counts_that_a_score_cannot_hold_leave_out_their_list_only(lists: Lists)
         ("day", (("x", 9007199254740991),)),
         ("hour.02", (("y", 1),)),
     ]
-    assert lists.latest_exact_day() == DAY
+    assert lists.client.get(keys.LATEST_EXACT_DAY) == b"2026-03-01"
     with pytest.raises(CheckFailedError, match="2\\^53"):
         lists.publish_provisional(bucket_of_label(date(2026, 3, 2), "day"), [("big", too_big)], provisional())
 
@@ -231,7 +231,7 @@ def test_the_pointer_moves_forwards_only(lists: Lists):
     march, february = date(2026, 3, 1), date(2026, 2, 28)
     publish(lists, served([("x", 1)], day=march), day=march)
     publish(lists, served([("x", 1)], day=february), day=february)
-    assert lists.latest_exact_day() == march
+    assert lists.client.get(keys.LATEST_EXACT_DAY) == b"2026-03-01"
 
 
 def test_lists_expire_by_policy_and_the_fence_does_not(lists: Lists):

@@ -16,6 +16,7 @@ from jobs.closing import bans, close
 from jobs.ingest import declare_complete, ingest_file
 from jobs.night import run_step
 from lakehouse.engines.engine import Engine
+from lakehouse.reading import analyst
 from lakehouse.runs import newest_manifest
 from lakehouse.tables import registry as tables
 from tests.engines import MAKERS, NAMES, Engines

@@ -1,7 +1,7 @@
 -- Reads places of a board with its meta, all of one moment.
 -- KEYS: top, players, meta
--- ARGV: player, first and last place counted from his (0 = his own), and the index of the first place (from 0)
---       when he is not there; -1 = then none
+-- ARGV: player, first and last place counted from the player's (0 = the player's own), and the index of the first
+--       place (from 0) when the player is not there; -1 = then none
 -- Returns {meta's fields and values, players, their details}, or nothing without a board or the player.
 local meta = redis.call('HGETALL', KEYS[3])
 if #meta == 0 then return false end

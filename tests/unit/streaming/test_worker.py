@@ -1,7 +1,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -9,56 +9,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from daybreak.serving.lists import Meta, ServedList
+from daybreak import metrics
 from daybreak.settings import Stream, WindowTarget
 from daybreak.windows import Bucket, Window, bucket_at
 from streaming.sketches.count_min import CountMinSketch
 from streaming.worker import Accounting, Worker
+from tests.unit.streaming.shelf import NOON, Shelf, table
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SMALL = WindowTarget(relative_error=0.2, grace=timedelta(minutes=2))
-
-
-class Shelf:
-    """A publisher that keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.lists: dict[Bucket, ServedList] = {}
-        self.sketches: dict[Bucket, tuple[bytes | None, bytes | None]] = {}
-        self.calls: list[Bucket] = []
-
-    def publish_provisional(
-        self,
-        bucket: Bucket,
-        entries: Sequence[tuple[str, int]],
-        meta: Meta,
-        sketch: bytes | None = None,
-        late_sketch: bytes | None = None,
-    ) -> bool:
-        self.calls.append(bucket)
-        self.lists[bucket] = ServedList(bucket, tuple(entries), meta)
-        self.sketches[bucket] = (sketch, late_sketch)
-        return True
-
-    def read(self, bucket: Bucket) -> ServedList | None:
-        return self.lists.get(bucket)
-
-    def read_sketch(self, bucket: Bucket) -> tuple[bytes | None, bytes | None]:
-        return self.sketches.get(bucket, (None, None))
-
-    def entries(self, window: Window, at: datetime = NOON) -> list[tuple[str, int]]:
-        return list(self.lists[bucket_at(window, at)].entries)
-
-
-def table(rows: Sequence[tuple[str, datetime, int]]) -> pa.Table:
-    ids, times, weights = zip(*rows, strict=True) if rows else ((), (), ())
-    return pa.table(
-        {
-            "item_id": pa.array(ids, pa.string()),
-            "occurred_at": pa.array(times, pa.timestamp("us", tz="UTC")),
-            "weight": pa.array(weights, pa.int64()),
-        }
-    )
 
 
 def run(batches: Sequence[pa.Table], **changes: object) -> tuple[Shelf, Worker]:
@@ -196,3 +154,26 @@ def test_for_any_events_each_window_is_a_counter_and_nothing_is_dropped(
         assert upper.estimate_ids(list(truth[bucket])).tolist() == list(truth[bucket].values())
         if late is None:
             assert dict(served.entries) == truth[bucket]
+
+
+def test_what_the_worker_measures_is_what_it_did() -> None:
+    shelf = Shelf()
+    worker = Worker(Stream(), shelf, lambda: NOON)
+    worker.feed(table([("a", NOON, 1), ("b", NOON + timedelta(minutes=3), 1)]), refused=2)
+    found = worker.metrics
+    assert found[metrics.EVENTS_READ] == 4
+    assert found[metrics.WATERMARK] == (NOON + timedelta(minutes=3)).timestamp()
+    assert (found[metrics.LIVE_BUCKETS], found[metrics.BUCKETS_CLOSED]) == (3, 1)
+    assert (found[metrics.LIVE_BYTES] or 0) > 0
+    worker.close()
+    assert (found[metrics.LIVE_BUCKETS], found[metrics.LIVE_BYTES], found[metrics.BUCKETS_CLOSED]) == (0, 0, 4)
+    assert (found[metrics.LISTS_PUBLISHED], found[metrics.LISTS_FENCED]) == (len(shelf.calls), 0)
+
+
+def test_lists_that_the_fence_kept_out_are_counted_apart() -> None:
+    shelf = Shelf()
+    shelf.is_exact = True
+    worker = Worker(Stream(), shelf, lambda: NOON)
+    worker.feed(table([("a", NOON, 1)]))
+    worker.close()
+    assert (worker.metrics[metrics.LISTS_PUBLISHED], worker.metrics[metrics.LISTS_FENCED]) == (0, 3)
