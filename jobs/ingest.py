@@ -25,8 +25,6 @@ from daybreak.windows import day_bounds
 from lakehouse.stores.store import Store, Transaction
 from lakehouse.tables import registry as tables
 
-EVENTS = {Kind.ITEMS: tables.ITEM_EVENTS, Kind.SCORES: tables.SCORE_EVENTS}
-
 
 @dataclass
 class Ingested:
@@ -61,7 +59,7 @@ def ingest_file(
     digest = content_hash(path)
     app_id = f"ingest/{digest}"
     done = Ingested(str(path))
-    events = EVENTS[kind]
+    events = tables.EVENTS[kind]
     has_events = store.transaction_version(events, app_id) is not None
     refusals_id = app_id if kind is Kind.ITEMS else f"ingest/{kind.value}/{digest}"  # both kinds are refused there
     has_refusals = store.transaction_version(tables.REFUSALS, refusals_id) is not None
