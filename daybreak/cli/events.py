@@ -49,7 +49,7 @@ def ingest(
                 kind=kind,
                 mapping=parse_mapping(mapping),
                 default_timezone=default_timezone,
-                heard=shown.rows,
+                progress=shown.rows,
             )
             shown.file_done(path)
             if done.skipped:
