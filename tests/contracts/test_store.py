@@ -210,8 +210,8 @@ def test_commits_say_who_made_them(store: Store) -> None:
     start = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
     end = replace(store, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7", (ONE, ONE)))
     newer = store.commits_after(DAILY_COUNTS, start)
-    said = [(commit.version, commit.run_id, commit.days) for commit in newer if commit.run_id]
-    assert said == [(end, "run-7", (ONE, ONE))]
+    made = [(commit.version, commit.run_id, commit.days) for commit in newer if commit.run_id]
+    assert made == [(end, "run-7", (ONE, ONE))]
     assert {commit.claimed_by for commit in newer if not commit.run_id} <= {"run-7"}
     assert store.commits_after(DAILY_COUNTS, end) == []
 
