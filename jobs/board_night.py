@@ -20,6 +20,9 @@ from jobs.run.run import ONE_DAY, RunState, saved_runs
 from jobs.run.staleness import rules_of
 from lakehouse import actions
 from lakehouse.audit import board_recount, checks
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.tables import registry as tables
 
 
@@ -120,15 +123,17 @@ def recount_differences(boards: BoardRun) -> list[str]:
             for events, version in map(boards.pinned, sorted({board.source for board in boards.boards}))
         },
         staged={table.name: run.staged_files(table) for table in run.tables},
-        committed_days=boards.committed_days() if boards.plan.ranked else [],
-        calendar=boards.calendar(),
-        boards=list(boards.boards),
-        labels={board.name: boards.boards.labels(board) for board in boards.boards},
-        first=pin.first,
-        last=pin.last,
-        lookback=run.settings.night.dedup_lookback,
-        bans=actions.banned(run.store),
-        voided=actions.voided(run.store),
-        ranked={each.key for each in boards.plan.ranked},
-        limits=board_recount.Limits(spill=run.folder),
+        rules=Rules(
+            list(boards.boards),
+            labels={board.name: boards.boards.labels(board) for board in boards.boards},
+            bans=actions.banned(run.store),
+            voided=actions.voided(run.store),
+        ),
+        days=CountedDays(pin.first, pin.last, run.settings.night.dedup_lookback),
+        ranking=board_recount.Ranking(
+            boards.calendar(),
+            boards.committed_days() if boards.plan.ranked else [],
+            {each.key for each in boards.plan.ranked},
+        ),
+        limits=Limits(spill=run.folder),
     )

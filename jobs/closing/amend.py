@@ -27,6 +27,9 @@ from jobs.run.pin import content_version, day_before
 from jobs.run.run import Run
 from lakehouse import actions
 from lakehouse.audit import board_recount
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Store
 from lakehouse.tables import registry as tables
@@ -100,32 +103,20 @@ def rank_events(
     found = board_recount.differences(
         {events.name: files},
         {tables.PLAYER_DAYS.name: partials},
-        (),
-        (),
-        [board],
-        labels={board.name: [span.label]},
-        first=span.days[0],
-        last=span.days[1],
-        lookback=lookback,
-        bans=bans,
-        voided=voided,
-        ranked=(),
-        limits=board_recount.Limits(spill=run.folder),
+        rules=Rules([board], labels={board.name: [span.label]}, bans=bans, voided=voided),
+        days=CountedDays(*span.days, lookback),
+        ranking=board_recount.Ranking(ranked=()),
+        limits=Limits(spill=run.folder),
     )
     known = {day for file in partials for day in pq.read_table(file, columns=["day"])["day"].unique().to_pylist()}
     ranked = [Ranked(board, span, made.day)]
     staged = season_ranks.stage_ranks(run, board, ranked, partials, sorted(known), bans, made.version)
     found += board_recount.ranks_differences(
         staged.files,
-        partials,
-        (),
-        board,
-        span,
-        day=made.day,
-        version=made.version,
-        lake_version=made.lake_version,
+        board_recount.Partials(staged=partials),
+        board_recount.FinalRanks(board, span, made.day, made.version, made.lake_version),
         bans=bans,
-        limits=board_recount.Limits(spill=run.folder),
+        limits=Limits(spill=run.folder),
     )
     versions.refuse(run, made, found)
     return staged

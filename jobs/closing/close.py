@@ -28,6 +28,7 @@ from jobs.run.run import Run
 from jobs.run.staleness import rules_of
 from lakehouse import actions
 from lakehouse.audit import board_recount
+from lakehouse.audit.duck import Limits
 from lakehouse.engines.engine import StagedTable
 from lakehouse.reading.analyst import manifest
 from lakehouse.runs import newest_days
@@ -160,15 +161,10 @@ def stage(context: Context, board: Board, period: Period, draft: Version) -> tup
     staged = season_ranks.stage_ranks(run, board, ranked, files, days, bans, draft.version)
     found = board_recount.ranks_differences(
         staged.files,
-        (),
-        files,
-        board,
-        period,
-        day=draft.day,
-        version=draft.version,
-        lake_version=lake_version,
+        board_recount.Partials(committed=files),
+        board_recount.FinalRanks(board, period, draft.day, draft.version, lake_version),
         bans=bans,
-        limits=board_recount.Limits(spill=run.folder),
+        limits=Limits(spill=run.folder),
     )
     versions.refuse(run, draft, found)
     return replace(draft, lake_version=lake_version), run, staged
