@@ -1,5 +1,5 @@
-"""Generate what restates the code: conf/README.md, docs/reference/{boards,tables,settings,metrics,commands}.md, the steps
-of a night for the DAG (airflow_dags/steps.json), and the files of daybreak/cli/setup/template, which `daybreak init` writes.
+"""Generate what restates the code, and the files of daybreak/cli/setup/template, which `daybreak init` writes.
+(conf/README.md, docs/reference/{boards,tables,settings,metrics,commands}.md, airflow_dags/steps.json)
 
 `python docs/generate.py` writes them; `--check` only says which are stale (exit 1).
 """

@@ -20,6 +20,9 @@ from jobs.run.context import Context
 from jobs.run.run import RunState, saved_runs
 from lakehouse import actions, runs
 from lakehouse.audit import board_recount, checks
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.closes import closed_periods
 
 
@@ -116,15 +119,17 @@ def recount_differences(boards: BoardRun) -> list[str]:
             for events, version in map(boards.pinned, sorted({board.source for board in boards.boards}))
         },
         staged={table.name: run.staged_files(table) for table in run.tables},
-        committed_days=boards.committed_days() if boards.plan.ranked else [],
-        calendar=boards.calendar(),
-        boards=list(boards.boards),
-        labels={board.name: boards.boards.labels(board) for board in boards.boards},
-        first=pin.first,
-        last=pin.last,
-        lookback=run.settings.night.dedup_lookback,
-        bans=actions.banned(run.store),
-        voided=actions.voided(run.store),
-        ranked={each.key for each in boards.plan.ranked},
-        limits=board_recount.Limits(spill=run.folder),
+        rules=Rules(
+            list(boards.boards),
+            labels={board.name: boards.boards.labels(board) for board in boards.boards},
+            bans=actions.banned(run.store),
+            voided=actions.voided(run.store),
+        ),
+        days=CountedDays(pin.first, pin.last, run.settings.night.dedup_lookback),
+        ranking=board_recount.Ranking(
+            boards.calendar(),
+            boards.committed_days() if boards.plan.ranked else [],
+            {each.key for each in boards.plan.ranked},
+        ),
+        limits=Limits(spill=run.folder),
     )

@@ -14,7 +14,7 @@ from jobs.run.commit import days_of, unfinished
 from jobs.run.lake import Lake
 from jobs.run.pin import pin
 from jobs.run.run import Pin
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -112,7 +112,7 @@ def attempts_of_the_dead(settings: Settings, pinned: Pin) -> Iterator[int]:
             yield dead.attempt
 
 
-def replaced(store: Store, derived: tuple[Table, ...], pinned: Pin) -> dict[date, str]:
+def replaced(store: StoreReader, derived: tuple[Table, ...], pinned: Pin) -> dict[date, str]:
     """Rows of each table that stand there now, by day, in words."""
     counts = {
         table.name: store.row_counts(table, version, pinned.first, pinned.last)
@@ -126,7 +126,7 @@ def replaced(store: Store, derived: tuple[Table, ...], pinned: Pin) -> dict[date
     return {day: text or "nothing" for day, text in words.items()}
 
 
-def generations(store: Store, pinned: Pin) -> dict[date, str]:
+def generations(store: StoreReader, pinned: Pin) -> dict[date, str]:
     """What becomes of the generation of each day's lists, in words."""
     known = newest(store, [day.day for day in pinned.days])
     found = {}

@@ -18,7 +18,6 @@ from jobs.items import capture, check, corrections, derive, report
 from jobs.publishing import items as item_lists
 from jobs.run import commit, optimize
 from jobs.run.context import Context
-from jobs.run.lake import KINDS
 from jobs.run.pin import pin, pin_no_items
 from jobs.run.run import Run, load_state
 from jobs.steps import Step
@@ -73,7 +72,7 @@ def complete(night: Night) -> None:
     lake, (first, last) = night.context.lake, night.span
     sources = [tables.ITEM_EVENTS] if "items" in night.kinds else [table for table, _ in lake.board_sources]
     for table in sources:
-        require_complete(lake.store, lake.settings, first, last, KINDS[table.name])
+        require_complete(lake.store, lake.settings, first, last, tables.KINDS[table.name])
 
 
 def pinned(night: Night) -> None:

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pyarrow as pa
 
 from daybreak.clock import Clock
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import Store, StoreReader
 from lakehouse.tables import registry as tables
 
 
-def actions(store: Store) -> list[dict[str, object]]:
+def actions(store: StoreReader) -> list[dict[str, object]]:
     """Every action, in the order in which they were taken."""
     return sorted(store.read(tables.BOARD_ACTIONS).to_pylist(), key=lambda row: (row["at"], row["action_id"]))
 
@@ -25,7 +25,7 @@ def record(store: Store, clock: Clock, action: str, *, reason: str, actor: str, 
     store.append(tables.BOARD_ACTIONS, pa.Table.from_pylist([row], schema=tables.BOARD_ACTIONS.schema))
 
 
-def banned(store: Store) -> dict[str, datetime]:
+def banned(store: StoreReader) -> dict[str, datetime]:
     """Players who are banned now, with the instant since when: they are out of every period that ends later."""
     since: dict[str, datetime] = {}
     for row in actions(store):
@@ -37,12 +37,12 @@ def banned(store: Store) -> dict[str, datetime]:
     return since
 
 
-def voided(store: Store) -> set[str]:
+def voided(store: StoreReader) -> set[str]:
     """Event ids that count nowhere."""
     return {str(row["event_id"]) for row in actions(store) if row["action"] == "void"}
 
 
-def decisions(store: Store) -> dict[tuple[str, str, str], str]:
+def decisions(store: StoreReader) -> dict[tuple[str, str, str], str]:
     """(board, period, event id) -> accepted or rejected; the last decision holds."""
     decided = {"accept": "accepted", "reject": "rejected"}
     return {

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period, PeriodKind
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 
 
@@ -62,19 +62,19 @@ def policy_of(board: Board, period: Period, lookback: timedelta) -> str:
     return json.dumps(known | {"dedup_lookback": lookback.total_seconds()}, sort_keys=True)
 
 
-def versions(store: Store) -> list[Version]:
+def versions(store: StoreReader) -> list[Version]:
     """Every version that holds, oldest first."""
     rows = store.read(tables.BOARD_CLOSES).to_pylist()
     found = [Version(**row | {"counted": dict(row["counted"]), "accepted": tuple(row["accepted"])}) for row in rows]
     return sorted(found, key=lambda each: (each.board, each.period, each.version))
 
 
-def newest_versions(store: Store) -> dict[tuple[str, str], Version]:
+def newest_versions(store: StoreReader) -> dict[tuple[str, str], Version]:
     """The newest version of each closed (board, period)."""
     return {each.key: each for each in versions(store)}
 
 
-def closed_periods(store: Store) -> set[tuple[str, str]]:
+def closed_periods(store: StoreReader) -> set[tuple[str, str]]:
     """(board, period) of every closed period: nights leave those alone."""
     rows = store.read(tables.BOARD_CLOSES).select(["board", "period"]).to_pylist()
     return {(row["board"], row["period"]) for row in rows}

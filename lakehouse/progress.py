@@ -6,14 +6,14 @@ from datetime import date, timedelta
 from daybreak.errors import InputIncompleteError
 from daybreak.settings import Settings
 from daybreak.windows import days_between
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 
 OpenDays = Mapping[tuple[str, int], date]
 """(source, partition) -> the first day of it that is not complete yet."""
 
 
-def open_days(store: Store, settings: Settings, kind: str = "items") -> OpenDays:
+def open_days(store: StoreReader, settings: Settings, kind: str = "items") -> OpenDays:
     """The first day that is not yet complete, of each partition that carries events of `kind`.
 
     A log's progress counts once it has passed the end of a day by the grace; a declared one as it stands.
@@ -34,7 +34,7 @@ def is_complete(first_open: OpenDays, day: date) -> bool:
     return bool(first_open) and all(open_day > day for open_day in first_open.values())
 
 
-def require_complete(store: Store, settings: Settings, first: date, last: date, kind: str = "items") -> None:
+def require_complete(store: StoreReader, settings: Settings, first: date, last: date, kind: str = "items") -> None:
     """Passes when all days are complete in the events of `kind`.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from lakehouse.stores.store import Store, Transaction
+from lakehouse.stores.store import Store, StoreReader, Transaction
 from lakehouse.tables import registry as tables
 
 RunKind = Literal["items", "boards"]
@@ -64,29 +64,29 @@ class CountedDay:
     run: FinishedRun
 
 
-def finished(store: Store, kind: RunKind | None = None) -> list[FinishedRun]:
+def finished(store: StoreReader, kind: RunKind | None = None) -> list[FinishedRun]:
     """Every committed run (of a kind), oldest first."""
     rows = [row for row in _committed(store) if kind in (None, row["kind"])]
     return [_typed(row) for row in rows]
 
 
-def newest_days(store: Store, kind: RunKind = "items") -> dict[date, CountedDay]:
+def newest_days(store: StoreReader, kind: RunKind = "items") -> dict[date, CountedDay]:
     """What the newest run of `kind` recorded of each day."""
     return {day.day: CountedDay(day, run) for run in finished(store, kind) for day in run.days}
 
 
-def newest_manifest(store: Store, version: int | None = None) -> dict[str, int]:
+def newest_manifest(store: StoreReader, version: int | None = None) -> dict[str, int]:
     """Table versions of the newest committed run, as of a version of `runs`; empty before the first run."""
     rows = _committed(store, version, ["run_id", "outcome", "committed_at", "table_versions"])
     return {name: int(at) for name, at in rows[-1]["table_versions"]} if rows else {}
 
 
-def known_ids(store: Store) -> set[str]:
+def known_ids(store: StoreReader) -> set[str]:
     """Ids of all finished runs."""
     return {row["run_id"] for row in _committed(store, columns=["run_id", "outcome", "committed_at"])}
 
 
-def is_finished(store: Store, run_id: str) -> bool:
+def is_finished(store: StoreReader, run_id: str) -> bool:
     """Whether the run has its row, looked up in the log alone."""
     return store.transaction_version(tables.RUNS, _transaction_id(run_id)) is not None
 
@@ -110,7 +110,9 @@ def _transaction_id(run_id: str) -> str:
     return f"runs/{run_id}"
 
 
-def _committed(store: Store, version: int | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
+def _committed(
+    store: StoreReader, version: int | None = None, columns: list[str] | None = None
+) -> list[dict[str, Any]]:
     """Rows of committed runs, oldest first; version -1 is before the first."""
     if version == -1:
         return []

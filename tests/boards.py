@@ -18,6 +18,9 @@ from daybreak.rules.seasons import Period, Season
 from jobs.boards import ranks as board_ranks
 from jobs.boards.player_days import SCORED, player_days, scored_events
 from lakehouse.audit import board_recount
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import DEFAULT_LIMITS, Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.engines.engine import Engine
 from lakehouse.tables.registry import BOARD_HISTOGRAMS, BOARD_SNAPSHOTS, PLAYER_DAYS, SEASON_RANKS, Table
 from tests.oracles import boards as oracles_boards
@@ -69,6 +72,10 @@ class Case:
     @property
     def labels(self) -> dict[str, list[str]]:
         return {board.name: self.config.labels(board) for board in self.boards}
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.boards, self.labels, self.bans, self.voided)
 
     def events(self, board: Board) -> Sequence[Row]:
         return self.scores if board.source == "score_events" else self.items
@@ -255,20 +262,23 @@ def close_recounted(case: Case, staged: Mapping[str, Sequence[str]], folder: Pat
     key = largest["board"], largest["period"]
     own = [row for row in rows if (row["board"], row["period"]) == key]
     file = written(folder / "close.parquet", own, SEASON_RANKS.schema)
-    given: dict[str, Any] = VERSION | {"day": largest["day"], "bans": case.bans}
-    return board_recount.ranks_differences([file], staged[PLAYER_DAYS.name], (), *over[key], **given)
+    ranks = board_recount.FinalRanks(*over[key], day=largest["day"], **VERSION)
+    partials = board_recount.Partials(staged[PLAYER_DAYS.name])
+    return board_recount.ranks_differences([file], partials, ranks, bans=case.bans)
 
 
 def recounted(
-    case: Case, files: Mapping[str, list[str]], staged: Mapping[str, Sequence[str]], **more: Any
+    case: Case,
+    files: Mapping[str, list[str]],
+    staged: Mapping[str, Sequence[str]],
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[str]:
     """What DuckDB counts differently of a case derived whole."""
-    given: dict[str, Any] = {
-        "labels": case.labels,
-        "first": date.min,
-        "last": date.max,
-        "lookback": LOOKBACK,
-        "bans": case.bans,
-        "voided": case.voided,
-    }
-    return board_recount.differences(files, staged, (), case.calendar(), case.boards, **given | more)
+    return board_recount.differences(
+        files,
+        staged,
+        rules=case.rules,
+        days=CountedDays(date.min, date.max, LOOKBACK),
+        ranking=board_recount.Ranking(case.calendar()),
+        limits=limits,
+    )

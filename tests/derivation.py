@@ -12,6 +12,7 @@ from jobs.items.daily_counts import daily_counts
 from jobs.items.hourly_counts import hourly_counts
 from jobs.items.top_lists import top_lists
 from lakehouse.audit import recount
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.engines.engine import Engine
 from lakehouse.tables import registry as tables
 
@@ -43,13 +44,10 @@ class Derived:
         return recount.differences(
             self.event_files,
             self.files,
-            first=self.first,
-            last=self.last,
-            lookback=LOOKBACK,
-            depth=self.depth,
-            rows=sum(day_rows.values()),
-            full_below=10**9,
+            days=CountedDays(self.first, self.last, LOOKBACK),
             day_rows=day_rows,
+            depth=self.depth,
+            full_below=10**9,
         )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from daybreak import clock, settings
-from daybreak.cli.options import lake, lists, parse_day, parse_mapping
+from daybreak.cli.options import lists, parse_day, parse_mapping
 from daybreak.cli.output import reading, say, summarise
 from daybreak.errors import UsageError
 from daybreak.events import Kind
@@ -38,19 +38,19 @@ def ingest(
 
     through = parse_day(complete_through) if complete_through else None
     conf = settings.load()
-    store = lake(conf).store
+    lake = store(conf)
     totals = {"read": 0, "accepted": 0, "refused": 0, "skipped_files": 0}
     with reading(files) as shown:
         for path in files:
             done = job.ingest_file(
-                store,
+                lake,
                 conf,
                 clock.now,
                 path,
                 kind=kind,
                 mapping=parse_mapping(mapping),
                 default_timezone=default_timezone,
-                heard=shown.rows,
+                progress=shown.rows,
             )
             shown.file_done(path)
             if done.skipped:
@@ -63,7 +63,7 @@ def ingest(
             for name in ("read", "accepted", "refused"):
                 totals[name] += getattr(done, name)
     if through:
-        job.declare_complete(store, clock.now, kind, through)
+        job.declare_complete(lake, clock.now, kind, through)
         say(f"{kind.value} are complete through {through}")
     summarise("ingest", totals)
 

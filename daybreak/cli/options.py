@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from daybreak.serving.lists import Lists
     from jobs.run.context import Context
     from jobs.run.lake import Lake
+    from lakehouse.stores.delta_rs import DeltaRsStore
 
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.", autocompletion=lambda: list(FORMATS))]
 DayOption = Annotated[str | None, typer.Option("--day", help="One UTC day, YYYY-MM-DD.")]
@@ -85,14 +86,19 @@ def parse_mapping(pairs: Sequence[str] | None) -> Mapping[str, str]:
     return mapping
 
 
+def store(conf: settings.Settings) -> "DeltaRsStore":
+    """The tables of the lake."""
+    from lakehouse.stores.delta_rs import DeltaRsStore
+
+    return DeltaRsStore(conf.lake_root, conf.lake.retention)
+
+
 def lake(conf: settings.Settings) -> "Lake":
     """The lake with its boards, for reading and planning: starts nothing."""
     from daybreak.rules import boards
     from jobs.run.lake import Lake
-    from lakehouse.stores.delta_rs import DeltaRsStore
 
-    store = DeltaRsStore(conf.lake_root, conf.lake.retention)
-    return Lake(conf, store, clock.now, boards.load(conf.boards_folder))
+    return Lake(conf, store(conf), clock.now, boards.load(conf.boards_folder))
 
 
 def lists(conf: settings.Settings) -> "Lists":

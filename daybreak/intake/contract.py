@@ -6,7 +6,6 @@ Worker, archiver and ingest all take their events from here, so both paths see t
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from daybreak.errors import UsageError
-from daybreak.events import EVENT_ID_BYTES, INSTANT, ITEM_ID_BYTES, POINTS, REFUSAL, WEIGHT_MAX, Kind, RefusalCode
+from daybreak.events import EVENT_ID_BYTES, INSTANT, ITEM_ID_BYTES, REFUSAL, WEIGHT_MAX, Kind, RefusalCode
 from daybreak.intake.instants import Clockface, Instants, Mask, Micros
+from daybreak.intake.numbers import integers, points_of
 from daybreak.intake.rows import RAW_CUT, RawBatch, as_text
 from daybreak.windows import to_micros
 
@@ -108,35 +108,22 @@ class Intake:
     def _judge(self, columns: dict[str, pa.Array], rows: int, verdict: _Verdict) -> dict[str, Any]:
         absent = pa.nulls(rows, pa.string())
         taken: dict[str, Any] = {}
-        version = _integers(columns.get("schema_version"), rows, 1, SCHEMA_VERSION_MAX)
+        version = integers(columns.get("schema_version"), rows, 1, SCHEMA_VERSION_MAX)
         verdict.refuse(version.bad, RefusalCode.MALFORMED, lambda r: f"schema_version {version.shown(r)}")
         taken["schema_version"] = pa.array(version.values.astype(np.int32))
         for name in REQUIRED[self.kind]:
             taken[name] = _text(columns.get(name, absent))
-            verdict.refuse(_blank(taken[name]), RefusalCode.MISSING_FIELD, _says(f"{name} is missing or empty"))
+            verdict.refuse(_blank(taken[name]), RefusalCode.MISSING_FIELD, _constant(f"{name} is missing or empty"))
         required = ["occurred_at", *(["points"] if self.kind is Kind.SCORES else [])]
         for name in required:
             column = columns.get(name, absent)
-            verdict.refuse(_blank(column), RefusalCode.MISSING_FIELD, _says(f"{name} is missing or empty"))
+            verdict.refuse(_blank(column), RefusalCode.MISSING_FIELD, _constant(f"{name} is missing or empty"))
         for name, limit in REQUIRED[self.kind].items():
             self._check_length(name, taken[name], limit, verdict)
         occurred = self._instants("occurred_at", columns.get("occurred_at", absent), verdict)
         received = self._received(columns.get("received_at"), rows, verdict)
-        if self.kind is Kind.ITEMS:
-            weight = _integers(columns.get("weight"), rows, 1, WEIGHT_MAX)
-            verdict.refuse(
-                weight.bad,
-                RefusalCode.BAD_WEIGHT,
-                lambda r: f"weight {weight.shown(r)}; give an integer from 1 to 2^32",
-            )
-            taken["weight"] = pa.array(weight.values)
-        else:
-            taken["points"], bad = _points(columns.get("points", absent))
-            verdict.refuse(
-                bad,
-                RefusalCode.BAD_POINTS,
-                lambda r: f"points {columns['points'][r]} is not a number that decimal(18,4) holds exactly",
-            )
+        name = "weight" if self.kind is Kind.ITEMS else "points"
+        taken[name] = self._measure(columns.get(name), rows, verdict)
         late = occurred > received + self.tolerance
         if late.any():
             verdict.refuse(
@@ -146,6 +133,25 @@ class Intake:
             )
         taken |= {name: _text(columns[name]) for name in OPTIONAL[self.kind] if name in columns}
         return taken | {"occurred_at": occurred, "received_at": received}
+
+    def _measure(self, column: pa.Array | None, rows: int, verdict: _Verdict) -> pa.Array:
+        """An item event's weight, a score event's points."""
+        if self.kind is Kind.ITEMS:
+            weight = integers(column, rows, 1, WEIGHT_MAX)
+            verdict.refuse(
+                weight.bad,
+                RefusalCode.BAD_WEIGHT,
+                lambda r: f"weight {weight.shown(r)}; give an integer from 1 to 2^32",
+            )
+            return pa.array(weight.values)
+        written = pa.nulls(rows, pa.string()) if column is None else column
+        points, bad = points_of(written)
+        verdict.refuse(
+            bad,
+            RefusalCode.BAD_POINTS,
+            lambda r: f"points {written[r]} is not a number that decimal(18,4) holds exactly",
+        )
+        return points
 
     def _check_length(self, name: str, ids: pa.Array, limit: int, verdict: _Verdict) -> None:
         lengths = np.asarray(pc.binary_length(ids).fill_null(0))
@@ -227,60 +233,6 @@ class Intake:
         )
 
 
-@dataclass(frozen=True)
-class _Integers:
-    values: npt.NDArray[np.int64]
-    bad: Mask
-    column: pa.Array | None
-
-    def shown(self, row: int) -> str:
-        return repr(str(self.column[row])[:80]) if self.column is not None else ""
-
-
-def _integers(column: pa.Array | None, rows: int, default: int, limit: int) -> _Integers:
-    """Whole numbers from 1 to `limit` out of integers, floats, decimals or text; null is `default`."""
-    if column is None:
-        return _Integers(np.full(rows, default, np.int64), np.zeros(rows, bool), None)
-    try:
-        values = np.asarray(column.cast(pa.int64()).fill_null(default))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        values = np.array([_integer(value, default) for value in column.to_pylist()], np.int64)
-    bad = (values < 1) | (values > limit)
-    return _Integers(np.where(bad, default, values), bad, column)
-
-
-def _integer(value: Any, default: int) -> int:
-    """The whole number that `value` says, or 0."""
-    if value is None or value == "":
-        return default
-    try:
-        number = Decimal(str(value))
-        return int(number) if number.is_finite() and abs(number) < 2**62 and number == int(number) else 0
-    except InvalidOperation:
-        return 0
-
-
-def _points(column: pa.Array) -> tuple[pa.Array, Mask]:
-    """Points as decimal(18,4) without any rounding; where they do not fit: null and True."""
-    if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-        try:
-            return column.cast(POINTS), np.zeros(len(column), bool)
-        except pa.ArrowInvalid:
-            pass
-    values = [_point(value) for value in column.to_pylist()]
-    points = pa.array(values, POINTS)
-    return points, np.asarray(pc.and_(points.is_null(), column.is_valid()))
-
-
-def _point(value: Any) -> Decimal | None:
-    try:
-        number = Decimal(str(value))
-        fits = number.is_finite() and abs(number) < 10**14 and number == number.quantize(Decimal("0.0001"))
-        return number.quantize(Decimal("0.0001")) if fits else None
-    except InvalidOperation:
-        return None
-
-
 def _extras(columns: pa.Table, kind: Kind, rows: int) -> pa.Array:
     """Fields outside the contract as a map from name to text, null where a row has none."""
     settled = set(kind.schema.names) - {"extra", "source", "partition", "offset", "day"}
@@ -317,7 +269,7 @@ def _blank(column: pa.Array) -> Mask:
     return np.asarray(column.is_null())
 
 
-def _says(text: str) -> Callable[[int], str]:
+def _constant(text: str) -> Callable[[int], str]:
     return lambda _row: text
 
 

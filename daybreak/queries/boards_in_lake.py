@@ -22,7 +22,7 @@ from daybreak.serving.boards import BoardMeta, Place, ServedBoard
 from lakehouse import actions
 from lakehouse.closes import newest_versions
 from lakehouse.runs import newest_days, newest_manifest
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -77,7 +77,7 @@ def place_of(row: Mapping[str, Any]) -> Place:
     return Place(**{name: row[name] for name in Place.__dataclass_fields__})
 
 
-def closed_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
+def closed_board(store: StoreReader, board: Board, period: Period) -> LakeBoard | None:
     """The newest version of a closed period, by the rules as published; None while it is open."""
     close = newest_versions(store).get((board.name, period.name))
     if close is None:
@@ -98,7 +98,7 @@ def closed_board(store: Store, board: Board, period: Period) -> LakeBoard | None
     return LakeBoard(meta, ranks, histogram)
 
 
-def open_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
+def open_board(store: StoreReader, board: Board, period: Period) -> LakeBoard | None:
     """The newest snapshot of an open period; None when no player was ever on it."""
     at = newest_manifest(store)
     if tables.BOARD_SNAPSHOTS.name not in at:
@@ -113,7 +113,7 @@ def open_board(store: Store, board: Board, period: Period) -> LakeBoard | None:
     return LakeBoard(meta_of(board, period, day, pc.sum(histogram["players"]).as_py() or 0), ranks, histogram)
 
 
-def newest_snapshot(store: Store, version: int, board: Board, period: Period) -> date | None:
+def newest_snapshot(store: StoreReader, version: int, board: Board, period: Period) -> date | None:
     """The newest day as of which the period was ranked: nearly always the newest that there is.
 
     A run ranks every open period of its days, so a period whose rows are older than its newest corrected day has
@@ -124,7 +124,7 @@ def newest_snapshot(store: Store, version: int, board: Board, period: Period) ->
     return max(kept, corrected) if kept and corrected else kept
 
 
-def newest_kept(store: Store, version: int, board: Board, period: Period) -> date | None:
+def newest_kept(store: StoreReader, version: int, board: Board, period: Period) -> date | None:
     """The newest day as of which the period has rows."""
     days = sorted(store.row_counts(tables.BOARD_SNAPSHOTS, version, *period.days))
     for first, last in [(days[-1], days[-1]), (days[0], days[-1])] if days else []:
@@ -136,7 +136,7 @@ def newest_kept(store: Store, version: int, board: Board, period: Period) -> dat
     return None
 
 
-def rows_of(store: Store, table: Table, version: int, first: date, last: date) -> ds.Dataset:
+def rows_of(store: StoreReader, table: Table, version: int, first: date, last: date) -> ds.Dataset:
     """The rows of these days without `day`, which is in the folders' names; no other file is opened."""
     schema = pa.schema([field for field in table.schema if field.name != "day"])
     files = store.files(table, version, first, last)
@@ -168,7 +168,7 @@ def meta_of(board: Board, period: Period, as_of: date, population: int) -> Board
     )
 
 
-def points_of(store: Store, board: Board, period: Period, as_of: date, player_id: str) -> Decimal | None:
+def points_of(store: StoreReader, board: Board, period: Period, as_of: date, player_id: str) -> Decimal | None:
     """The points of one player as of a day, merged from the player's days; None without a score, and during a ban."""
     at = newest_manifest(store).get(tables.PLAYER_DAYS.name)
     since = actions.banned(store).get(player_id)

@@ -9,7 +9,7 @@ from datetime import date
 
 from daybreak.serving.lists import DayState, Lists
 from daybreak.windows import days_between
-from jobs.run.lake import KINDS, Lake
+from jobs.run.lake import Lake
 from jobs.run.staleness import stale_days
 from lakehouse import progress
 from lakehouse.runs import CountedDay, newest_days
@@ -44,7 +44,7 @@ def status(lake: Lake, lists: Lists, first: date | None, last: date | None) -> l
         first, last = first or known[0], last or known[-1]
     stale = stale_days(lake, first, last)
     sources = [tables.ITEM_EVENTS] if is_about_items else [table for table, _ in lake.board_sources]
-    opened = [progress.open_days(lake.store, lake.settings, KINDS[table.name]) for table in sources]
+    opened = [progress.open_days(lake.store, lake.settings, tables.KINDS[table.name]) for table in sources]
     found = []
     for day in days_between(first, last):
         served, seen = lists.day_state(day), corrected.get(day)

@@ -24,7 +24,6 @@ from daybreak.windows import ONE_DAY
 from jobs.boards import ranks
 from jobs.boards.plan import BoardPlan, calendar_rows
 from jobs.boards.player_days import SCORED, player_days, scored_events
-from jobs.run.lake import KINDS, SOURCES
 from jobs.run.run import Run
 from lakehouse import actions, runs
 from lakehouse.audit.board_recount import CalendarRow
@@ -107,7 +106,7 @@ class BoardRun:
     def pinned(self, source: str) -> tuple[Table, int]:
         """The events of a source and the version of them that the run reads."""
         pin = self.run.pin
-        return SOURCES[source], pin.read_version if KINDS[source] == "scores" else pin.item_version
+        return tables.TABLES[source], pin.read_version if tables.KINDS[source] == "scores" else pin.item_version
 
     def known_days(self) -> list[date]:
         """Days that have partials: committed outside the run, and staged by it."""

@@ -12,7 +12,7 @@ from datetime import date
 from daybreak.errors import InputIncompleteError
 from daybreak.rules.boards import Board, Boards
 from daybreak.rules.seasons import Period
-from jobs.run.lake import KINDS, SOURCES, Lake
+from jobs.run.lake import Lake
 from jobs.run.pin import content_version, day_pins, next_attempt
 from jobs.run.run import Pin, RunState, parameters_hash
 from jobs.run.staleness import rules_of
@@ -20,7 +20,7 @@ from lakehouse.audit.board_recount import CalendarRow
 from lakehouse.closes import closed_periods
 from lakehouse.progress import require_complete
 from lakehouse.runs import newest_days
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -51,7 +51,7 @@ class BoardPlan:
     closed: Collection[tuple[str, str]]
 
 
-def newest_ranked_day(store: Store, last: date) -> date:
+def newest_ranked_day(store: StoreReader, last: date) -> date:
     """The newest day that a run of boards has corrected and that was complete, at least `last`."""
     return max([last, *(day for day, seen in newest_days(store, "boards").items() if seen.counted.is_complete)])
 
@@ -110,13 +110,13 @@ def require_sources(lake: Lake, first: date, last: date, allow_incomplete: bool)
         )
     if not allow_incomplete:
         for table, _ in sources:
-            require_complete(lake.store, lake.settings, first, last, KINDS[table.name])
+            require_complete(lake.store, lake.settings, first, last, tables.KINDS[table.name])
     return sources
 
 
 def pin_days(lake: Lake, run_id: str, first: date, last: date, span: tuple[date, date], sources: Sources) -> Pin:
     """The pin of a run of boards over the days, which replaces its ranks in `span`."""
-    store, kinds = lake.store, [KINDS[table.name] for table, _ in sources]
+    store, kinds = lake.store, [tables.KINDS[table.name] for table, _ in sources]
     named = events_named(store)
     read = {table.name: version for table, version in sources}
     fenced = [(tables.PLAYER_DAYS, (first, last)), (tables.BOARD_SNAPSHOTS, span), (tables.BOARD_HISTOGRAMS, span)]
@@ -133,9 +133,9 @@ def pin_days(lake: Lake, run_id: str, first: date, last: date, span: tuple[date,
     )
 
 
-def events_named(store: Store) -> int:
+def events_named(store: StoreReader) -> int:
     """What names a run's events: it rises with every event table, also with one that no board reads just now."""
-    versions = [(table, store.version(table)) for table in SOURCES.values()]
+    versions = [(table, store.version(table)) for table in tables.EVENTS.values()]
     return sum(content_version(store, version, table) for table, version in versions if version >= 0)
 
 

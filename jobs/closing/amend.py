@@ -23,11 +23,13 @@ from jobs.boards.plan import Ranked
 from jobs.boards.player_days import SCORED, player_days, scored_events
 from jobs.closing import season_ranks, versions
 from jobs.run.context import Context
-from jobs.run.lake import SOURCES
 from jobs.run.pin import content_version
 from jobs.run.run import Run
 from lakehouse import actions
 from lakehouse.audit import board_recount
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.closes import Version
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores.store import Store
@@ -61,7 +63,7 @@ def amend(context: Context, newest: Version, run_id: str, reason: str) -> Versio
         lake_version = versions.events_version(store, *made.key, made.version)
         newest = versions.finish(context, replace(made, lake_version=lake_version), newest)
         made = replace(made, version=newest.version + 1)
-    events = SOURCES[made.rules.source]
+    events = tables.TABLES[made.rules.source]
     read_version = store.version(events)
     made = replace(made, lake_version=content_version(store, read_version, events))
     run = versions.closing_run(context, f"{run_id}.{made.board}.{made.period}", made.span, made.lake_version)
@@ -90,7 +92,7 @@ def rank_events(
     context: Context, run: Run, made: Version, read_version: int, bans: Mapping[str, datetime]
 ) -> StagedTable:
     """The period's ranks from the events that count in it, staged and checked by DuckDB."""
-    board, span, events = made.rules, made.span, SOURCES[made.rules.source]
+    board, span, events = made.rules, made.span, tables.TABLES[made.rules.source]
     lookback = made.lookback
     voided = actions.voided(context.store)
     files = counted_files(context.store, run, events, read_version, made)
@@ -102,32 +104,20 @@ def rank_events(
     found = board_recount.differences(
         {events.name: files},
         {tables.PLAYER_DAYS.name: partials},
-        (),
-        (),
-        [board],
-        labels={board.name: [span.label]},
-        first=span.days[0],
-        last=span.days[1],
-        lookback=lookback,
-        bans=bans,
-        voided=voided,
-        ranked=(),
-        limits=board_recount.Limits(spill=run.folder),
+        rules=Rules([board], labels={board.name: [span.label]}, bans=bans, voided=voided),
+        days=CountedDays(*span.days, lookback),
+        ranking=board_recount.Ranking(ranked=()),
+        limits=Limits(spill=run.folder),
     )
     known = {day for file in partials for day in pq.read_table(file, columns=["day"])["day"].unique().to_pylist()}
     ranked = [Ranked(board, span, made.day)]
     staged = season_ranks.stage_ranks(run, board, ranked, partials, sorted(known), bans, made.version)
     found += board_recount.ranks_differences(
         staged.files,
-        partials,
-        (),
-        board,
-        span,
-        day=made.day,
-        version=made.version,
-        lake_version=made.lake_version,
+        board_recount.Partials(staged=partials),
+        board_recount.FinalRanks(board, span, made.day, made.version, made.lake_version),
         bans=bans,
-        limits=board_recount.Limits(spill=run.folder),
+        limits=Limits(spill=run.folder),
     )
     versions.refuse(run, made, found)
     return staged

@@ -23,7 +23,6 @@ from jobs.closing import exceptions
 from jobs.closing.amend import amend
 from jobs.run.commit import finish_others
 from jobs.run.context import Context
-from jobs.run.lake import SOURCES
 from lakehouse import actions
 from lakehouse.closes import Version, newest_versions
 from lakehouse.runs import newest_days, newest_manifest
@@ -208,11 +207,11 @@ def played_days(context: Context, player: str) -> Played:
 def occurrences(context: Context, event_id: str) -> list[tuple[str, datetime]]:
     """(source table, occurred_at) of every copy of an event."""
     found: list[tuple[str, datetime]] = []
-    for name, table in SOURCES.items():
+    for table in tables.EVENTS.values():
         rows: Any = context.store.dataset(table).to_table(
             columns=["occurred_at"], filter=pc.field("event_id") == event_id
         )
-        found += [(name, at) for at in rows["occurred_at"].to_pylist()]
+        found += [(table.name, at) for at in rows["occurred_at"].to_pylist()]
     return found
 
 

@@ -21,12 +21,12 @@ from daybreak.windows import day_before, ranges
 from jobs.boards.plan import Ranked
 from jobs.closing import amend, season_ranks, versions
 from jobs.run.context import Context
-from jobs.run.lake import KINDS, SOURCES
 from jobs.run.pin import content_version
 from jobs.run.run import Run
 from jobs.run.staleness import stale_board_days
 from lakehouse import actions, closes
 from lakehouse.audit import board_recount
+from lakehouse.audit.duck import Limits
 from lakehouse.closes import Version
 from lakehouse.engines.engine import StagedTable
 from lakehouse.progress import require_complete
@@ -63,7 +63,7 @@ def close(context: Context, board: str, period: str) -> Closed:
         else:
             draft = rank(context, rules, span, draft)
             held.check()
-        made = replace(draft, counted=largest_offsets(store, SOURCES[rules.source], draft.lake_version, span))
+        made = replace(draft, counted=largest_offsets(store, tables.TABLES[rules.source], draft.lake_version, span))
         made = versions.finish(context, made)
         if is_resumed:  # bans and voids taken since its ranks were made did not know of this period
             made = amend.amend(context, made, run_id, "what came while the close was interrupted")
@@ -160,15 +160,10 @@ def stage(context: Context, board: Board, period: Period, draft: Version) -> tup
     staged = season_ranks.stage_ranks(run, board, ranked, files, days, bans, draft.version)
     found = board_recount.ranks_differences(
         staged.files,
-        (),
-        files,
-        board,
-        period,
-        day=draft.day,
-        version=draft.version,
-        lake_version=lake_version,
+        board_recount.Partials(committed=files),
+        board_recount.FinalRanks(board, period, draft.day, draft.version, lake_version),
         bans=bans,
-        limits=board_recount.Limits(spill=run.folder),
+        limits=Limits(spill=run.folder),
     )
     versions.refuse(run, draft, found)
     return replace(draft, lake_version=lake_version), run, staged
@@ -195,12 +190,12 @@ def require_corrected(context: Context, board: Board, period: Period) -> int:
         InputIncompleteError: its events have not all arrived, or days are stale or not corrected.
     """
     store = context.store
-    own = SOURCES[board.source]
+    own = tables.TABLES[board.source]
     version = store.version(own)
     if version < 0:
         raise InputIncompleteError(f"no {own.name} at {context.settings.lake_root}; take events in first")
     last = period.days[1]
-    require_complete(store, context.settings, last, last, KINDS[own.name])
+    require_complete(store, context.settings, last, last, tables.KINDS[own.name])
     if due := days_due(context, board, period):
         first, last = due[0]
         shown = ", ".join(f"{one} to {other}" for one, other in due[:SHOWN])

@@ -22,7 +22,6 @@ from daybreak.rules.seasons import Period
 from daybreak.windows import day_before, day_bounds
 from jobs.closing.amend import amend, event_batches, is_counted
 from jobs.run.context import Context
-from jobs.run.lake import SOURCES
 from lakehouse import actions
 from lakehouse.closes import Version, newest_versions, versions
 from lakehouse.stores.store import Store, Transaction
@@ -163,7 +162,7 @@ def as_exception(row: Row, closed: Version) -> Row:
 
 def late_events(store: Store, closed: Version, first: date, last: date) -> list[Row]:
     """Events of these days on the closed board (in version 1) that came after it; no copies of counted ones."""
-    events, rules, span = SOURCES[closed.rules.source], closed.rules, closed.span
+    events, rules, span = tables.TABLES[closed.rules.source], closed.rules, closed.span
     version = store.version(events)
     schema = pa.schema([field for field in events.schema if field.name not in ("extra", "day")])
     rows: list[Row] = []

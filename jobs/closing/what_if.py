@@ -19,7 +19,6 @@ from jobs.closing import season_ranks, versions
 from jobs.closing.amend import rank_events
 from jobs.closing.bans import closed_with, open_periods, played_days, require_player, require_zone
 from jobs.run.context import Context
-from jobs.run.lake import SOURCES
 from jobs.run.pin import content_version
 from lakehouse import actions
 from lakehouse.closes import Version, newest_versions
@@ -91,7 +90,7 @@ def open_changes(
 
 def closed_changes(context: Context, closed: Version, bans: Mapping[str, datetime]) -> WouldChange:
     """What would change in a closed period."""
-    store, events = context.store, SOURCES[closed.rules.source]
+    store, events = context.store, tables.TABLES[closed.rules.source]
     old = versions.final(store, closed.key, closed.day, closed.version)
     read_version = store.version(events)
     lake_version = content_version(store, read_version, events)

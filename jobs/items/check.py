@@ -13,6 +13,8 @@ import pyarrow.dataset as ds
 from daybreak.windows import day_after, day_before
 from jobs.run.run import Run
 from lakehouse.audit import checks, recount
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.tables import registry as tables
 
 
@@ -68,12 +70,9 @@ def recount_differences(run: Run) -> list[str]:
     return recount.differences(
         event_files=run.store.files(tables.ITEM_EVENTS, run.pin.read_version, first, last),
         staged={table.name: run.staged_files(table) for table in tables.DERIVED},
-        first=run.pin.first,
-        last=run.pin.last,
-        lookback=run.settings.night.dedup_lookback,
-        depth=run.settings.stream.list_depth,
-        rows=sum(day.rows for day in run.pin.days),
-        full_below=run.settings.night.recount_full_below,
+        days=CountedDays(run.pin.first, run.pin.last, run.settings.night.dedup_lookback),
         day_rows={day.day: day.rows for day in run.pin.days},
-        spill=run.folder,
+        depth=run.settings.stream.list_depth,
+        full_below=run.settings.night.recount_full_below,
+        limits=Limits(spill=run.folder),
     )

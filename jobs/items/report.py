@@ -12,13 +12,13 @@ from typing import Any
 from daybreak.errors import UsageError
 from daybreak.settings import Settings
 from lakehouse.runs import newest_days
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 
 Report = dict[str, Any]
 
 
-def report(store: Store, settings: Settings, day: date) -> Report:
+def report(store: StoreReader, settings: Settings, day: date) -> Report:
     """The day's newest report as plain data; also kept as a file.
 
     Raises:
@@ -48,7 +48,7 @@ def report(store: Store, settings: Settings, day: date) -> Report:
     return whole
 
 
-def generation_of(store: Store, day: date) -> int:
+def generation_of(store: StoreReader, day: date) -> int:
     """The newest generation of the day's lists of items; 0 when none was published."""
     rows = store.read(tables.PUBLICATIONS, days=[day]).to_pylist()
     return max((row["generation"] for row in rows if row["board"] is None), default=0)

@@ -12,7 +12,7 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from jobs.run.run import Pin
-from lakehouse.stores.store import Store, Transaction
+from lakehouse.stores.store import Store, StoreReader, Transaction
 from lakehouse.tables import registry as tables
 
 NEVER = (0, "")
@@ -52,7 +52,7 @@ def board_in(board: str, period: str) -> Subject:
     return Subject(board=board, period=period)
 
 
-def newest(store: Store, days: Sequence[date] | None = None) -> dict[Subject, tuple[int, str]]:
+def newest(store: StoreReader, days: Sequence[date] | None = None) -> dict[Subject, tuple[int, str]]:
     """(generation, content_hash) of everything ever published, or of what was published as of these days."""
     found: dict[Subject, tuple[int, str]] = {}
     for row in store.read(tables.PUBLICATIONS, days=days).to_pylist():

@@ -6,12 +6,9 @@ from daybreak.clock import Clock
 from daybreak.rules.boards import Boards
 from daybreak.settings import Settings
 from lakehouse.runs import RunKind
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
-
-SOURCES = {table.name: table for table in (tables.SCORE_EVENTS, tables.ITEM_EVENTS)}
-KINDS = {tables.SCORE_EVENTS.name: "scores", tables.ITEM_EVENTS.name: "items"}
 
 
 @dataclass(frozen=True)
@@ -19,7 +16,7 @@ class Lake:
     """What planning needs and no more: no engine, no Redis."""
 
     settings: Settings
-    store: Store
+    store: StoreReader
     clock: Clock
     boards: Boards
 
@@ -27,7 +24,7 @@ class Lake:
     def board_sources(self) -> list[tuple[Table, int]]:
         """The event tables that any board reads and that exist, with their newest versions."""
         used = {board.source for board in self.boards}
-        versions = [(table, self.store.version(table)) for name, table in SOURCES.items() if name in used]
+        versions = [(table, self.store.version(table)) for table in tables.EVENTS.values() if table.name in used]
         return [(table, version) for table, version in versions if version >= 0]
 
     @property

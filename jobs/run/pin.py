@@ -18,7 +18,7 @@ from daybreak.settings import Settings
 from daybreak.windows import EPOCH, ONE_DAY, day_before, days_between
 from jobs.run.run import ATTEMPT_BITS, DayPin, Pin, RunState, parameters_hash
 from lakehouse.progress import is_complete, open_days, require_complete
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -33,7 +33,7 @@ MICROSECONDS_PER_DAY = ONE_DAY // timedelta(microseconds=1)
 
 
 def lookback_rows(
-    store: Store, version: int, first: date, last: date, lookback: timedelta, events: Table = tables.ITEM_EVENTS
+    store: StoreReader, version: int, first: date, last: date, lookback: timedelta, events: Table = tables.ITEM_EVENTS
 ) -> dict[date, int]:
     """Rows in the look-back slice at the end of each day from `first` to `last`."""
     files = store.files(events, version, first, last)
@@ -50,7 +50,7 @@ def lookback_rows(
     return counts
 
 
-def content_version(store: Store, version: int, events: Table = tables.ITEM_EVENTS) -> int:
+def content_version(store: StoreReader, version: int, events: Table = tables.ITEM_EVENTS) -> int:
     """The newest version of the events up to `version` that changed rows; compaction and vacuum change none.
 
     A night after an optimize is then about the same events as the night before it.
@@ -62,7 +62,9 @@ def content_version(store: Store, version: int, events: Table = tables.ITEM_EVEN
     return version
 
 
-def next_attempt(store: Store, lake_version: int, days: tuple[date, date], fenced: Table = tables.HOURLY_COUNTS) -> int:
+def next_attempt(
+    store: StoreReader, lake_version: int, days: tuple[date, date], fenced: Table = tables.HOURLY_COUNTS
+) -> int:
     """The attempt number above every earlier run's of these days at this version of the events.
 
     Raises:
@@ -83,7 +85,7 @@ def next_attempt(store: Store, lake_version: int, days: tuple[date, date], fence
 
 
 def pin(
-    store: Store,
+    store: StoreReader,
     settings: Settings,
     clock: Clock,
     run_id: str,
@@ -126,7 +128,7 @@ def pin_no_items(settings: Settings, clock: Clock, run_id: str, first: date, las
 
 
 def day_pins(
-    store: Store,
+    store: StoreReader,
     settings: Settings,
     versions: Sequence[tuple[Table, int]],
     first: date,

@@ -19,7 +19,7 @@ from datetime import date, datetime
 from daybreak.rules.boards import Board, Boards
 from daybreak.settings import Settings
 from daybreak.windows import day_before
-from jobs.run.lake import KINDS, Lake
+from jobs.run.lake import Lake
 from jobs.run.pin import lookback_rows
 from lakehouse import actions, progress
 from lakehouse.runs import CountedDay, newest_days
@@ -83,7 +83,7 @@ def arrived(lake: Lake, recorded: Days, sources: Iterable[tuple[Table, int]]) ->
     waiting = [day for day, seen in recorded.items() if not seen.counted.is_complete]
     if not waiting:
         return set()
-    opened = [progress.open_days(lake.store, lake.settings, KINDS[table.name]) for table, _ in sources]
+    opened = [progress.open_days(lake.store, lake.settings, tables.KINDS[table.name]) for table, _ in sources]
     return {day for day in waiting if all(progress.is_complete(each, day) for each in opened)}
 
 

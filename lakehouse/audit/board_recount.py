@@ -1,42 +1,42 @@
 """The second bookkeeper of boards: DuckDB counts and ranks from the files and compares with what was staged.
 
-It shares nothing with the jobs but the files: `board_recount.sql` deduplicates and adds up the events of the
-run's days by itself, in whole numbers of ten-thousandths, and ranks by DuckDB's own window functions. Its
-memory is bounded as that of `lakehouse.audit.recount` is.
+It shares nothing with the jobs but the files: it finds the events that count by itself
+(`lakehouse.audit.first_copies`), adds them up in whole numbers of ten-thousandths, and ranks by DuckDB's own
+window functions. Its memory is bounded as that of `lakehouse.audit.recount` is.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from importlib.resources import files as package_files
-from pathlib import Path
+from datetime import date, datetime
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from daybreak.rules.boards import Board
 from daybreak.rules.seasons import Period
-from daybreak.windows import from_micros, to_micros
-from lakehouse.audit import recount
+from daybreak.windows import to_micros
+from lakehouse.audit.board_rules import Rules
+from lakehouse.audit.duck import (
+    DEFAULT_LIMITS,
+    Limits,
+    Statements,
+    connection,
+    create_table,
+    differences_of,
+    relation,
+    set_variables,
+)
+from lakehouse.audit.first_copies import CountedDays, choose_part, part_count, place
 from lakehouse.tables import registry as tables
 
 CalendarRow = tuple[str, str, date, str, date, datetime | None]
 """(board, season, on_day, period, day, period_end): a day that counts in a period, as of `day`."""
 
-FILTERED = ("region", "match_type", "category", "season")
-RULES = pa.schema(
-    [
-        *(pa.field(name, pa.string()) for name in ("board", "source", "semantics", "reached_by", "rank_style")),
-        *(pa.field(name, pa.int64()) for name in ("sign", "depth")),
-        *(pa.field(f"break_{n}", pa.string()) for n in (1, 2, 3)),
-        *(pa.field(name, pa.list_(pa.string())) for name in FILTERED),
-    ]
-)
-LABELS = pa.schema([("board", pa.string()), ("label", pa.string())])
-BANS = pa.schema([("player_id", pa.string()), ("since_us", pa.int64())])
-VOIDS = pa.schema([("event_id", pa.string())])
+STATEMENTS = Statements("board_recount.sql")
+COUNTED = {
+    tables.SCORE_EVENTS.name: ("player_id", "points", "region", "match_type", "season"),
+    tables.ITEM_EVENTS.name: ("item_id", "weight", "region", "category"),
+}
 RANKED = pa.schema([("day", pa.date32()), ("board", pa.string()), ("period", pa.string())])
 CALENDAR = pa.schema(
     [
@@ -48,204 +48,128 @@ ON_DAYS = tables.Table("committed_days", "", pa.schema([f for f in tables.PLAYER
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a recount may use."""
+class Partials:
+    """Files of player_days that a ranking merges."""
 
-    bucket_rows: int = recount.BUCKET_ROWS
-    memory: int = recount.MEMORY_LIMIT
-    spill: Path | None = None
-    """Where it spills; else where the system keeps its temporary files."""
+    staged: Sequence[str] = ()
+    committed: Sequence[str] = ()
+    """Of days outside the run; their `day` is in the path alone."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a run ranks, and from what beside its own days."""
+
+    calendar: Sequence[CalendarRow] = ()
+    committed_days: Sequence[str] = ()
+    """Files of player_days outside the run."""
+    ranked: Collection[tuple[date, str, str]] | None = None
+    """The (day, board, period) that are ranked anew, where other rows are staged beside them; without it every
+    staged row must be due."""
+
+
+@dataclass(frozen=True)
+class FinalRanks:
+    """One version of a closed period's ranks, as its rows name it."""
+
+    board: Board
+    period: Period
+    day: date
+    version: int
+    lake_version: int
 
 
 def differences(
     event_files: Mapping[str, Sequence[str]],
     staged: Mapping[str, Sequence[str]],
-    committed_days: Sequence[str],
-    calendar: Sequence[CalendarRow],
-    boards: Sequence[Board],
     *,
-    labels: Mapping[str, Sequence[str]],
-    first: date,
-    last: date,
-    lookback: timedelta,
-    bans: Mapping[str, datetime],
-    voided: Collection[str],
-    ranked: Collection[tuple[date, str, str]] | None = None,
-    limits: Limits = Limits(),
+    rules: Rules,
+    days: CountedDays,
+    ranking: Ranking,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[str]:
     """What DuckDB counts or ranks differently, in words; empty when all that was staged holds.
 
-    `event_files` by source table hold the days and the day before the first; `committed_days` are files of
-    player_days outside the run. `ranked` are the (day, board, period) that the run ranks anew, where other
-    rows are staged beside them; without it every staged row must be due.
+    `event_files` by source table hold the days and the day before the first.
 
     Raises:
         LakeFailedError: a file cannot be read.
     """
-    with recount.connection(limits.memory, limits.spill) as duck:
-        try:
-            _rules(duck, boards, labels, bans, voided)
-            _count_days(duck, event_files, first, last, lookback, limits.bucket_rows)
-            _days(duck, staged.get(tables.PLAYER_DAYS.name, ()), committed_days)
-            rows = [(*row[:5], None if row[5] is None else to_micros(row[5])) for row in calendar]
-            _table(duck, "calendar", CALENDAR, rows)
-            _rank(duck)
-            for name in ("recounted_snapshots", "recounted_histograms"):
-                _run(duck, name)
-            for table in (tables.BOARD_SNAPSHOTS, tables.BOARD_HISTOGRAMS):
-                recount.relation(duck, table.name, staged.get(table.name, ()), table)
-            _ranked(duck, ranked)
-            for name in ("staged_snapshots", "staged_histograms"):
-                _run(duck, name)
-            return [
-                *_differences(duck, tables.PLAYER_DAYS, "days"),
-                *_differences(duck, tables.BOARD_SNAPSHOTS, "snapshots"),
-                *_differences(duck, tables.BOARD_HISTOGRAMS, "histograms"),
-            ]
-        except duckdb.Error as error:
-            raise recount.failed(error) from error
+    with connection(limits) as duck:
+        _create(duck, rules)
+        _count_days(duck, event_files, days, limits.part_rows)
+        _merge_days(duck, Partials(staged.get(tables.PLAYER_DAYS.name, ()), ranking.committed_days))
+        rows = [(*row[:5], None if row[5] is None else to_micros(row[5])) for row in ranking.calendar]
+        create_table(duck, "calendar", CALENDAR, rows)
+        STATEMENTS.run(duck, "in_periods", "totals", "standings", "recounted_snapshots", "recounted_histograms")
+        for table in (tables.BOARD_SNAPSHOTS, tables.BOARD_HISTOGRAMS):
+            relation(duck, table.name, staged.get(table.name, ()), table)
+        if ranking.ranked is None:
+            STATEMENTS.run(duck, "ranked")
+        else:
+            create_table(duck, "ranked", RANKED, list(ranking.ranked))
+        STATEMENTS.run(duck, "staged_snapshots", "staged_histograms")
+        return [
+            *differences_of(duck, tables.PLAYER_DAYS, "days"),
+            *differences_of(duck, tables.BOARD_SNAPSHOTS, "snapshots"),
+            *differences_of(duck, tables.BOARD_HISTOGRAMS, "histograms"),
+        ]
 
 
 def ranks_differences(
-    ranks: Sequence[str],
-    staged_days: Sequence[str],
-    committed_days: Sequence[str],
-    board: Board,
-    period: Period,
+    files: Sequence[str],
+    partials: Partials,
+    ranks: FinalRanks,
     *,
-    day: date,
-    version: int,
-    lake_version: int,
     bans: Mapping[str, datetime],
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[str]:
-    """What DuckDB ranks differently in a close: `ranks` are files of season_ranks, the rest files of player_days.
+    """What DuckDB ranks differently in a close: `files` are of season_ranks.
 
     Every player and every column is compared. Days outside the period, and of other boards, are passed over.
 
     Raises:
         LakeFailedError: a file cannot be read.
     """
-    with recount.connection(limits.memory, limits.spill) as duck:
-        try:
-            _rules(duck, [board], {}, bans, ())
-            _days(duck, staged_days, committed_days)
-            _table(duck, "calendar", CALENDAR, [])
-            first, last = period.days
-            named = {"board": board.name, "label": period.label, "period": period.name, "first": first, "last": last}
-            end = None if period.end is None else to_micros(period.end)
-            duck.execute(_statement("close_calendar"), named | {"day": day, "period_end": end})
-            _rank(duck)
-            recount.set_variables(duck, version=version, lake_version=lake_version)
-            _run(duck, "recounted_ranks")
-            recount.relation(duck, tables.SEASON_RANKS.name, ranks, tables.SEASON_RANKS)
-            _run(duck, "staged_ranks")
-            return _differences(duck, tables.SEASON_RANKS, "ranks")
-        except duckdb.Error as error:
-            raise recount.failed(error) from error
+    with connection(limits) as duck:
+        _create(duck, Rules([ranks.board], bans=bans))
+        _merge_days(duck, partials)
+        create_table(duck, "calendar", CALENDAR, [])
+        duck.execute(STATEMENTS.texts["close_calendar"], _close_calendar(ranks))
+        set_variables(duck, version=ranks.version, lake_version=ranks.lake_version)
+        STATEMENTS.run(duck, "in_periods", "totals", "standings", "recounted_ranks")
+        relation(duck, tables.SEASON_RANKS.name, files, tables.SEASON_RANKS)
+        STATEMENTS.run(duck, "staged_ranks")
+        return differences_of(duck, tables.SEASON_RANKS, "ranks")
 
 
-def _rules(
-    duck: Any,
-    boards: Sequence[Board],
-    labels: Mapping[str, Sequence[str]],
-    bans: Mapping[str, datetime],
-    voided: Collection[str],
-) -> None:
-    rules = []
-    for board in boards:
-        breaks = [*board.order_within_equals[:-1], None, None, None][:3]
-        chosen = board.filter.columns()
-        row = (board.name, board.source, board.semantics, board.reached_by, board.rank_style, board.sign, board.depth)
-        rules.append((*row, *breaks, *(list(chosen.get(name, ())) for name in FILTERED)))
-    _table(duck, "boards", RULES, rules)
-    _table(duck, "labels", LABELS, [(board, label) for board, of_board in labels.items() for label in of_board])
-    _table(duck, "bans", BANS, [(player, to_micros(since)) for player, since in bans.items()])
-    _table(duck, "voids", VOIDS, [(event,) for event in voided])
-    _run(duck, "merged")
+def _create(duck: Any, rules: Rules) -> None:
+    rules.create(duck)
+    STATEMENTS.run(duck, "merged")
 
 
-def _count_days(
-    duck: Any,
-    event_files: Mapping[str, Sequence[str]],
-    first: date,
-    last: date,
-    lookback: timedelta,
-    bucket_rows: int,
-) -> None:
-    recount.set_variables(
-        duck,
-        first_day=(first - recount.EPOCH_DAY).days,
-        last_day=(last - recount.EPOCH_DAY).days,
-        lookback_us=lookback // timedelta(microseconds=1),
-    )
-    for number, table in enumerate((tables.SCORE_EVENTS, tables.ITEM_EVENTS)):
-        recount.relation(duck, "event_rows", event_files.get(table.name, ()), table)
+def _count_days(duck: Any, event_files: Mapping[str, Sequence[str]], days: CountedDays, part_rows: int) -> None:
+    for number, (source, columns) in enumerate(COUNTED.items()):
+        place(duck, tables.TABLES[source], event_files.get(source, ()), columns, days)
+        duck.execute("set variable source = $1", [source])
         rows = duck.execute("select count(*) from event_rows").fetchall()[0][0]
-        buckets = max(1, -(-rows // bucket_rows))
-        duck.execute("set variable source = $1", [table.name])
-        recount.set_variables(duck, buckets=buckets, bucket=0)
-        _run(duck, f"placed {table.name}")
-        _run(duck, "events")
-        for bucket in range(buckets):
-            recount.set_variables(duck, bucket=bucket)
-            for step in ("winners", "units", *([] if number or bucket else ["parts"]), "next_part"):
-                _run(duck, step)
-    _run(duck, "recounted_days")
+        parts = part_count(rows, part_rows)
+        for part in range(parts):
+            choose_part(duck, part, parts)
+            STATEMENTS.run(duck, f"counted {source}", "units")
+            STATEMENTS.run(duck, "next_partials" if number or part else "partials")
+    STATEMENTS.run(duck, "recounted_days")
 
 
-def _days(duck: Any, staged: Sequence[str], committed: Sequence[str]) -> None:
-    recount.relation(duck, tables.PLAYER_DAYS.name, staged, tables.PLAYER_DAYS)
-    recount.relation(duck, ON_DAYS.name, committed, ON_DAYS)
-    for view in ("staged_days", "all_days"):
-        _run(duck, view)
+def _merge_days(duck: Any, partials: Partials) -> None:
+    relation(duck, tables.PLAYER_DAYS.name, partials.staged, tables.PLAYER_DAYS)
+    relation(duck, ON_DAYS.name, partials.committed, ON_DAYS)
+    STATEMENTS.run(duck, "staged_days", "all_days")
 
 
-def _rank(duck: Any) -> None:
-    for step in ("in_periods", "totals", "standings"):
-        _run(duck, step)
-
-
-def _ranked(duck: Any, ranked: Collection[tuple[date, str, str]] | None) -> None:
-    if ranked is not None:
-        _table(duck, "ranked", RANKED, list(ranked))
-        return
-    keys = ", ".join(RANKED.names)
-    duck.execute(
-        f"create temp table ranked as select {keys} from board_snapshots "  # noqa: S608 - names are ours, values none
-        f"union select {keys} from board_histograms"
-    )
-
-
-def _differences(duck: Any, table: tables.Table, what: str) -> list[str]:
-    return [
-        f"{table.name}: {_in_words(row)} {says}, by DuckDB's recount" for says, row in recount.differing(duck, what)
-    ]
-
-
-def _in_words(row: Mapping[str, Any]) -> str:
-    told = []
-    for name, value in row.items():
-        if value is not None and name.endswith("_us"):
-            told.append(f"{name.removesuffix('_us')}_at={from_micros(value).isoformat()}")
-        elif name == "points":
-            told.append(f"points={Decimal(value).scaleb(-4)}")
-        else:
-            told.append(f"{name}={value}")
-    return ", ".join(told)
-
-
-def _table(duck: Any, name: str, schema: pa.Schema, rows: Sequence[Sequence[object]]) -> None:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    duck.execute(f"drop table if exists {name}")
-    duck.from_arrow(pa.Table.from_arrays(arrays, schema=schema)).create(name)
-
-
-def _run(duck: Any, name: str) -> Any:
-    return duck.execute(_statement(name))
-
-
-def _statement(name: str) -> str:
-    text = (package_files("lakehouse.audit") / "board_recount.sql").read_text()
-    return dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])[name]
+def _close_calendar(ranks: FinalRanks) -> dict[str, object]:
+    """What the statement of that name asks for."""
+    board, period = ranks.board, ranks.period
+    first, last = period.days
+    named = {"board": board.name, "label": period.label, "period": period.name, "first": first, "last": last}
+    return named | {"day": ranks.day, "period_end": None if period.end is None else to_micros(period.end)}

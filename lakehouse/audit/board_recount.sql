@@ -13,7 +13,7 @@ by_points as (
 newest as (
     select day, board, slot, player_id, sum(event_count) as event_count, min(first_us) as first_us,
         max({'at': changed_us, 'occurred': last_occurred_us, 'received': last_received_us, 'source': last_source,
-            'part': last_partition, 'offs': last_offset, 'points': points}) as event
+            'partition': last_partition, 'offset': last_offset, 'points': points}) as event
     from source where semantics = 'latest' group by all
 )
 select day, board, slot, player_id, sum(points) as points, sum(event_count)::bigint as event_count,
@@ -27,66 +27,25 @@ select day, board, slot, player_id, max(points * sign) * any_value(sign), sum(ev
 from by_points group by day, board, slot, player_id
 union all
 select day, board, slot, player_id, event.points, event_count::bigint, first_us, event.at,
-    event.received, event.source, event.part, event.offs, event.occurred
+    event.received, event.source, event."partition", event."offset", event.occurred
 from newest;
 
--- name: placed score_events
--- Every event with its own day; points as whole numbers of ten-thousandths. Integer arithmetic on microseconds:
--- independent of time zones and of the engine's own functions.
-create or replace temp view placed as
+-- name: counted score_events
+-- The part's first copies that are not void; points as whole numbers of ten-thousandths.
+create or replace temp table counted as
 select
-    event_id, player_id, (points::decimal(28, 4) * 10000::decimal(5, 0))::hugeint as points,
-    epoch_us(occurred_at) as occurred_us, epoch_us(received_at) as received_us, source, "partition", "offset",
-    region, match_type, null::varchar as category, season,
-    (epoch_us(occurred_at) - ((epoch_us(occurred_at) % 86400000000) + 86400000000) % 86400000000)
-        // 86400000000 as own_day
-from event_rows;
+    counted_day, player_id, (points::decimal(28, 4) * 10000::decimal(5, 0))::hugeint as points,
+    occurred_us, received_us, source, "partition", "offset",
+    region, match_type, null::varchar as category, season
+from first_copies where event_id not in (select event_id from voids);
 
--- name: placed item_events
-create or replace temp view placed as
+-- name: counted item_events
+create or replace temp table counted as
 select
-    event_id, item_id as player_id, weight::hugeint * 10000 as points,
-    epoch_us(occurred_at) as occurred_us, epoch_us(received_at) as received_us, source, "partition", "offset",
-    region, null::varchar as match_type, category, null::varchar as season,
-    (epoch_us(occurred_at) - ((epoch_us(occurred_at) % 86400000000) + 86400000000) % 86400000000)
-        // 86400000000 as own_day
-from event_rows;
-
--- name: events
--- The bucket's events under their own day, and those of the look-back slice again under the day they can take
--- copies from. All copies of an event are in one bucket.
-create or replace temp view events as
-with source as (
-    select * from placed
-    where getvariable('buckets') = 1 or hash(event_id) % getvariable('buckets') = getvariable('bucket')
-)
-select *, own_day as counted_day from source
-where own_day between getvariable('first_day') and getvariable('last_day')
-union all
-select *, own_day + 1 as counted_day from source
-where own_day + 1 between getvariable('first_day') and getvariable('last_day')
-  and occurred_us >= (own_day + 1) * 86400000000 - getvariable('lookback_us');
-
--- name: winners
--- Of the copies of an event the smallest by the order key; only ids whose hash occurs more than once are ordered.
-create or replace temp table winners as
-with doubled as (
-    select counted_day, hash(event_id) as id_hash from events group by all having count(*) > 1
-),
-first_copies as (
-    select e.* from events e semi join doubled d
-        on e.counted_day = d.counted_day and hash(e.event_id) = d.id_hash
-    qualify row_number() over (
-        partition by e.counted_day, e.event_id
-        order by e.occurred_us, e.received_us, e.source, e."partition", e."offset"
-    ) = 1
-),
-kept as (
-    select e.* from events e anti join doubled d on e.counted_day = d.counted_day and hash(e.event_id) = d.id_hash
-    union all
-    select * from first_copies
-)
-select * from kept where own_day = counted_day and event_id not in (select event_id from voids);
+    counted_day, item_id as player_id, weight::hugeint * 10000 as points,
+    occurred_us, received_us, source, "partition", "offset",
+    region, null::varchar as match_type, category, null::varchar as season
+from first_copies where event_id not in (select event_id from voids);
 
 -- name: units
 -- Each event once for every board and label that it counts for.
@@ -96,7 +55,7 @@ with chosen as (
         date '1970-01-01' + e.counted_day::integer as day, b.board, l.label as slot, e.player_id, e.points,
         case when b.reached_by = 'received_at' then e.received_us else e.occurred_us end as at_us, b.semantics,
         e.occurred_us, e.received_us, e.source, e."partition", e."offset"
-    from winners e
+    from counted e
     join boards b on b.source = getvariable('source')
         and (len(b.region) = 0 or list_contains(b.region, e.region))
         and (len(b.match_type) = 0 or list_contains(b.match_type, e.match_type))
@@ -111,15 +70,15 @@ select
     "offset" as last_offset, occurred_us as last_occurred_us
 from chosen;
 
--- name: parts
-create or replace temp table parts as select * from merged('units') limit 0;
+-- name: partials
+create or replace temp table partials as select * from merged('units');
 
--- name: next_part
-insert into parts select * from merged('units');
+-- name: next_partials
+insert into partials select * from merged('units');
 
 -- name: recounted_days
 create or replace temp table recounted_days as
-select * exclude (slot), slot as season, day as on_day from merged('parts');
+select * exclude (slot), slot as season, day as on_day from merged('partials');
 
 -- name: staged_days
 create or replace temp view staged_days as
@@ -205,6 +164,11 @@ select day, board, period, points, count(*) as players, day as as_of from totals
 -- name: recounted_ranks
 create or replace temp table recounted_ranks as
 select * exclude (depth), getvariable('version') as version, getvariable('lake_version') as lake_version from standings;
+
+-- name: ranked
+-- The (day, board, period) whose rows are compared: here all that have any.
+create or replace temp table ranked as
+select day, board, period from board_snapshots union select day, board, period from board_histograms;
 
 -- name: staged_snapshots
 create or replace temp view staged_snapshots as

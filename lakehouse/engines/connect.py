@@ -89,7 +89,7 @@ class ConnectEngine(Engine):
         except (PySparkException, RpcError) as error:
             if isinstance(error, RpcError) or type(error) is SparkConnectGrpcException:
                 self._drop_dead_session()
-            raise LakeFailedError(f"Spark at {self.shown} failed during {what}: {said_by(error)}") from error
+            raise LakeFailedError(f"Spark at {self.shown} failed during {what}: {reason_of(error)}") from error
 
     def _drop_dead_session(self) -> None:
         """The next use opens a new session when the server is gone."""
@@ -117,10 +117,10 @@ def address(url: str) -> tuple[str, int]:
     raise UsageError(f"spark.remote = {shown!r} is not a Spark Connect URL; write it as sc://host:{PORT}")
 
 
-def said_by(error: Exception) -> str:
-    """What an error says first; of one from below Spark, its details.
+def reason_of(error: Exception) -> str:
+    """The first line of an error; of one from below Spark, its details.
 
-    >>> said_by(ValueError('<_InactiveRpcError of RPC>\\n\\tdetails = "Connection refused"'))
+    >>> reason_of(ValueError('<_InactiveRpcError of RPC>\\n\\tdetails = "Connection refused"'))
     'Connection refused'
     """
     details = re.search(r'details = "(.*)"', str(error))

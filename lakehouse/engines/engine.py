@@ -3,7 +3,6 @@
 `sail`, `spark` and `connect` beside it say how a session comes to be; `lakehouse.opening` picks one by the settings.
 """
 
-import json
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -25,14 +24,13 @@ from lakehouse.tables.registry import SPARK_TYPES, Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MARKER = "_staged.json"
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """pyspark's own switch: `pyspark.sql.functions` builds columns for Connect while it is set."""
 
 
 @dataclass(frozen=True)
 class StagedTable:
-    """Rows of one table in Parquet files, not yet committed. The marker beside them says they are whole."""
+    """Rows of one table in Parquet files, whole and not yet committed."""
 
     table: Table
     folder: Path
@@ -47,15 +45,6 @@ class StagedTable:
             columns=self.table.schema.names, batch_size=batch_rows, batch_readahead=2, fragment_readahead=1
         )
         return scanner.to_reader()
-
-
-def load_staged(table: Table, folder: Path) -> StagedTable | None:
-    """What an earlier step staged in `folder`; None when it never finished."""
-    try:
-        found = json.loads((folder / MARKER).read_text())
-    except FileNotFoundError:
-        return None
-    return StagedTable(table, folder, found["rows"], tuple(str(folder / name) for name in found["files"]))
 
 
 class Engine(ABC):
@@ -128,7 +117,7 @@ class Engine(ABC):
         return self._read_partitioned(files, schema)
 
     def stage(self, frame: "DataFrame", table: Table, folder: Path) -> StagedTable:
-        """Write the frame's rows into `folder`, emptied first; whole and marked, or an error.
+        """Write the frame's rows into `folder`, emptied first: all of them, or an error.
 
         Raises:
             CheckFailedError: columns or types that are not the table's.
@@ -146,7 +135,7 @@ class Engine(ABC):
                 "set lake.staging (DAYBREAK_LAKE__STAGING) to a folder that this machine and all workers share"
             )
         with writing(folder, STAGING_HINT):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)  # Sail makes none for no rows
         files, rows = [], 0
         for file in written:
             found = pq.read_metadata(file)
@@ -154,10 +143,6 @@ class Engine(ABC):
                 _check_schema(table, file)
                 rows += found.num_rows
                 files.append(file.name)
-        marker = folder / f"{MARKER}.new"
-        with writing(folder, STAGING_HINT):
-            marker.write_text(json.dumps({"table": table.name, "rows": rows, "files": files}))
-            marker.rename(folder / MARKER)
         return StagedTable(table, folder, rows, tuple(str(folder / name) for name in files))
 
     def rows(self, frame: "DataFrame") -> pa.Table:
@@ -224,5 +209,5 @@ def _check_schema(table: Table, file: Path) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first."""
+    """The first line of an error's text, or its type."""
     return (str(error) or type(error).__name__).splitlines()[0]

@@ -127,8 +127,8 @@ def _probe(java: Path) -> tuple[Path, int, bool] | str:
         home = re.search(r"java\.home = (.+)", text)
         if done.returncode == 0 and version and home:
             return Path(home[1].strip()), int(version[1]), bool(flags)
-    said = text.strip().splitlines()
-    return f"does not start ({said[0] if said else 'it said nothing'})"
+    lines = text.strip().splitlines()
+    return f"does not start ({lines[0] if lines else 'it printed nothing'})"
 
 
 def shim(home: Path, folder: Path) -> Path:

@@ -62,7 +62,7 @@ class Jvm:
 
 
 def close_session(is_alive: bool) -> None:
-    """Stop pyspark's session and forget it, so that the next is a new one; nobody is told when the JVM is gone.
+    """Stop pyspark's session and forget it, so that the next is a new one; a JVM that is gone is not called.
 
     For whoever started it: pyspark holds one session a process, and does not say whose it is.
     """
@@ -92,7 +92,7 @@ def hush() -> None:
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
-    """py4j says on the root logger itself that a JVM has died."""
+    """py4j reports on the root logger itself that a JVM has died."""
     return Path(record.pathname).parent.name != "py4j"
 
 

@@ -138,11 +138,11 @@ class SailEngine(Engine):
 
     @contextmanager
     def failing_as(self, what: str) -> Iterator[None]:
-        """Failures of the engine inside become ours, the child's death told apart. Building a frame can fail too."""
+        """Failures of the engine inside become ours, the child's death by itself. Building a frame can fail too."""
         from grpc import RpcError
         from pyspark.errors import PySparkException
 
-        _ = self.spark  # started by now: a failure to start says so itself
+        _ = self.spark  # started by now: a failure to start names itself
         child = self._running()
         done = threading.Event()
         threading.Thread(target=self._interrupt_when_dead, args=(child, done), daemon=True).start()
@@ -171,7 +171,7 @@ class SailEngine(Engine):
 
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it is empty"
 
 
 def _session(port: int) -> "SparkSession":

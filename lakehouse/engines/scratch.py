@@ -1,4 +1,4 @@
-"""Where an engine writes what nobody keeps: files it spills, and its log; and what is said when it cannot."""
+"""Where an engine writes what nobody keeps: files it spills, and its log; and the refusal when it cannot."""
 
 import fcntl
 import os
@@ -73,7 +73,7 @@ def _locked(file: Path, how: int = 0) -> int:
 
 
 def rotated(log: Path) -> int:
-    """Makes room for a log, a large one kept as `.1`; the byte at which what is said from now on begins."""
+    """Makes room for a log, a large one kept as `.1`; the byte at which what is written from now on begins."""
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         size = log.stat().st_size if log.exists() else 0

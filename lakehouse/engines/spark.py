@@ -1,6 +1,6 @@
 """Apache Spark with Delta: in a JVM of this process, or in the one that spark-submit started.
 
-The one place where a classic session is built. What the JVM says goes to a log in the home.
+The one place where a classic session is built. What the JVM prints goes to a log in the home.
 """
 
 import os
@@ -80,7 +80,7 @@ class SparkEngine(Engine):
 
     @property
     def log(self) -> Path:
-        """What the JVM said."""
+        """What the JVM prints."""
         return self.folder / "spark.log"
 
     @property
@@ -101,7 +101,7 @@ class SparkEngine(Engine):
         from pyspark.sql import SparkSession
 
         is_submitted = SUBMITTED in os.environ
-        if not is_submitted:  # what a machine lacks is said before what a process has
+        if not is_submitted:  # what a machine lacks is named before what a process has
             self.java()
             self._files()
         if SparkContext._active_spark_context is not None:
@@ -109,10 +109,10 @@ class SparkEngine(Engine):
         self._has_session = True
         hush()
         if is_submitted:
-            SparkContext._ensure_initialized()  # so that the next line reads what spark-submit was told
+            SparkContext._ensure_initialized()  # so that the next line reads what spark-submit was given
         conf = SparkConf(loadDefaults=is_submitted)
-        said = dict(conf.getAll()) if is_submitted else {}
-        for name, value in (submitted_conf(self.settings, said) if is_submitted else self._own_conf()).items():
+        given = dict(conf.getAll()) if is_submitted else {}
+        for name, value in (submitted_conf(self.settings, given) if is_submitted else self._own_conf()).items():
             conf.set(name, value)
         log_start = rotated(self.log)
         try:
@@ -150,7 +150,7 @@ class SparkEngine(Engine):
 
     @contextmanager
     def failing_as(self, what: str) -> Iterator[None]:
-        """Failures of Spark inside become ours, the JVM's death told apart. Building a frame can fail too."""
+        """Failures of Spark inside become ours, the JVM's death by itself. Building a frame can fail too."""
         from py4j.protocol import Py4JError, Py4JNetworkError
         from pyarrow import ArrowException
         from pyspark.errors import PySparkException
@@ -197,9 +197,9 @@ def own_conf(settings: Spark, folder: Path, scratch: Path, files: list[Path] | N
     return conf | settings.conf
 
 
-def submitted_conf(settings: Spark, said: Mapping[str, str]) -> dict[str, str]:
-    """What is added to what spark-submit was told (`said`): the rows' meaning always, tuning where it is silent."""
-    conf = {name: value for name, value in TUNING.items() if name not in said}
+def submitted_conf(settings: Spark, given: Mapping[str, str]) -> dict[str, str]:
+    """What is added to what spark-submit was given: the rows' meaning always, tuning where that is silent."""
+    conf = {name: value for name, value in TUNING.items() if name not in given}
     if settings.shuffle_partitions:
         conf["spark.sql.shuffle.partitions"] = str(settings.shuffle_partitions)
     return conf | MEANING | CATALOG | settings.conf

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from daybreak.errors import UsageError
 from lakehouse.runs import newest_manifest
-from lakehouse.stores.store import Store
+from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
 
@@ -28,7 +28,7 @@ MACROS = files("lakehouse.reading") / "macros.sql"
 ONLY_CLOSED = "semi join board_closes using (board, period, version)"
 
 
-def connect(store: Store, *, as_of: datetime | None = None, version: int | None = None) -> Any:
+def connect(store: StoreReader, *, as_of: datetime | None = None, version: int | None = None) -> Any:
     """A DuckDB connection with one view per table, and the macros of macros.sql.
 
     To look back, say `as_of` (an instant with its zone: everything as it was then) or `version` (one of `runs`: the
@@ -119,7 +119,7 @@ def _refusing(sql: str) -> Iterator[None]:
         raise UsageError(f"{sql!r} is not run: {error}{gone}") from None
 
 
-def _view(duck: Any, store: Store, table: Table, at: int | None) -> None:
+def _view(duck: Any, store: StoreReader, table: Table, at: int | None) -> None:
     """The view at a version; None is the newest, -1 shows nothing."""
     rows = table.schema.remove_metadata().empty_table() if at == -1 else store.dataset(table, at)
     base = f"_{table.name}"

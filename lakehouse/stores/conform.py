@@ -116,10 +116,10 @@ def _check_values(table: Table, opened: pq.ParquetFile, days: tuple[date, date])
         for field in table.schema:
             if field.nullable or pa.types.is_nested(field.type):
                 continue
-            told = leaves[field.name].statistics
-            if told is not None and told.has_null_count and (told.has_min_max or field.name != "day"):
-                null_count = told.null_count
-                values = pa.array([told.min, told.max], pa.date32()) if field.name == "day" else None
+            statistics = leaves[field.name].statistics
+            if statistics is not None and statistics.has_null_count and (statistics.has_min_max or field.name != "day"):
+                null_count = statistics.null_count
+                values = pa.array([statistics.min, statistics.max], pa.date32()) if field.name == "day" else None
             else:
                 column = opened.read_row_group(number, [field.name]).column(0).combine_chunks()
                 null_count, values = column.null_count, column if field.name == "day" else None

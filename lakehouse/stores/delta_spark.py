@@ -1,7 +1,7 @@
 """The store on delta-spark: Spark commits what is large, delta-rs what the driver holds; one set of tables.
 
-Reads, `create` and `append` are delta-rs's, on the same folders. `replace`, `optimize` and `vacuum` are Spark's.
-One commit of delta-spark carries one transaction id, a replace has one fence per day; so it is two commits
+Reads, `create`, `append` and `tidy` are delta-rs's, on the same folders. `replace`, `optimize` and `vacuum` are
+Spark's. One commit of delta-spark carries one transaction id, a replace has one fence per day; so it is two commits
 (docs/decisions/0007-fences-on-spark.md):
 
 - the claim, by delta-rs, records the fences of all days and changes no row;
@@ -11,23 +11,23 @@ One commit of delta-spark carries one transaction id, a replace has one fence pe
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from daybreak.errors import FenceRefusedError
 from daybreak.windows import EPOCH
 from lakehouse.engines.engine import Engine, StagedTable, first_line
 from lakehouse.stores.conform import Conformed, check_staged, nulls, other_days
 from lakehouse.stores.delta_rs import DeltaRsStore
+from lakehouse.stores.delta_rs_reader import DeltaRsReader
 from lakehouse.stores.fences import is_claimed, require_free, require_fresh, sequence_of
-from lakehouse.stores.store import Commit, CommitConflictError, Transaction, described, sequence_id
+from lakehouse.stores.store import CommitConflictError, Transaction, described, sequence_id
 from lakehouse.tables.registry import Table, partition_filter
 
 if TYPE_CHECKING:
@@ -39,41 +39,29 @@ OTHER_DAY = re.compile(r"- day : (-?\d+)")
 NULL_COLUMN = re.compile(r"DELTA_NOT_NULL_CONSTRAINT_VIOLATED\W.*?column: `?(\w+)", re.DOTALL)
 
 
-class DeltaSparkStore:
+class DeltaSparkStore(DeltaRsReader):
     """`lakehouse.stores.store.Store` whose replaces, compactions and vacuums are committed by delta-spark."""
 
     def __init__(self, root: Path, retention: timedelta, engine: Engine) -> None:
-        self.root = root
+        super().__init__(root)
         self.engine = engine
-        self._log = DeltaRsStore(root, retention)
+        self._delta_rs = DeltaRsStore(root, retention)
         self._session = threading.Lock()
         """Held while a setting of the session is changed for one statement."""
 
-    def path(self, table: Table) -> Path:
-        """The folder of the table."""
-        return self._log.path(table)
-
     def create(self, table: Table) -> None:
         """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
-        self._log.create(table)
+        self._delta_rs.create(table)
 
     def widen(self, table: Table) -> None:
         """Add the columns that the registry has and a table of an older version lacks; its rows have nulls there."""
-        self._log.widen(table)
-
-    def exists(self, table: Table) -> bool:
-        """Whether the table is there."""
-        return self._log.exists(table)
-
-    def version(self, table: Table) -> int:
-        """The newest version; -1 when the table does not exist."""
-        return self._log.version(table)
+        self._delta_rs.widen(table)
 
     def append(
         self, table: Table, batches: pa.RecordBatchReader | pa.Table, transaction: Transaction | None = None
     ) -> int:
         """Append rows in one commit of delta-rs; see `DeltaRsStore.append`."""
-        return self._log.append(table, batches, transaction)
+        return self._delta_rs.append(table, batches, transaction)
 
     def replace(
         self, table: Table, first: date, last: date, rows: StagedTable | pa.Table, transaction: Transaction
@@ -90,76 +78,40 @@ class DeltaSparkStore:
             check_staged(table, rows.files, days)
         else:
             rows = Conformed(table, rows, days).rows()
-        self._log.configure(table)
+        self._delta_rs.configure(table)
         replacing = _Replace(table, days, rows, transaction)
 
         def attempt(handle: "DeltaTable") -> int:
             return self._replace(replacing, handle)
 
-        return self._log.until_no_conflict(table, attempt)
-
-    def sequence(self, table: Table) -> int:
-        """How often days of the table were replaced, claims included."""
-        return self._log.sequence(table)
-
-    def transaction_version(self, table: Table, app_id: str) -> int | None:
-        """The last recorded version of `app_id`, None if never seen or no table."""
-        return self._log.transaction_version(table, app_id)
-
-    def transaction_versions(self, table: Table, app_ids: Iterable[str]) -> dict[str, int]:
-        """The last recorded version of each of these ids that was ever seen."""
-        return self._log.transaction_versions(table, app_ids)
-
-    def files(self, table: Table, version: int, first: date, last: date) -> list[str]:
-        """Absolute paths of the Parquet files of these days at that version; opens only the log."""
-        return self._log.files(table, version, first, last)
-
-    def row_counts(self, table: Table, version: int, first: date, last: date) -> dict[date, int]:
-        """Rows per day at that version, from the log alone; days without rows are absent."""
-        return self._log.row_counts(table, version, first, last)
-
-    def dataset(self, table: Table, version: int | None = None) -> ds.Dataset:
-        """The table at a version (newest: None), `day` included as a column; empty when there is no table."""
-        return self._log.dataset(table, version)
-
-    def read(self, table: Table, version: int | None = None, days: Sequence[date] | None = None) -> pa.Table:
-        """Rows of small tables, in memory, schema order."""
-        return self._log.read(table, version, days)
-
-    def version_at(self, table: Table, instant: datetime) -> int:
-        """The newest version that was committed by then; -1 when there was none."""
-        return self._log.version_at(table, instant)
-
-    def commits_after(self, table: Table, version: int) -> list[Commit]:
-        """Each commit newer than `version`, oldest first."""
-        return self._log.commits_after(table, version)
+        return self._delta_rs.until_no_conflict(table, attempt)
 
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
         if not self.exists(table):
             return
-        self._log.configure(table)
+        self._delta_rs.configure(table)
 
         def attempt(handle: "DeltaTable") -> int:
-            said = described(Transaction(run_id=run_id))
+            metadata = described(Transaction(run_id=run_id))
             with (
                 self._failing_as(table, "compacted"),
-                self._setting("spark.databricks.delta.commitInfo.userMetadata", said),
+                self._setting("spark.databricks.delta.commitInfo.userMetadata", metadata),
             ):
                 self.engine.spark.sql(f"OPTIMIZE {self._quoted(table)} WHERE {partition_filter(first, last)}").collect()
             return int(handle.version())
 
-        self._log.until_no_conflict(table, attempt)
+        self._delta_rs.until_no_conflict(table, attempt)
 
     def tidy(self, table: Table, most_files: int, run_id: str | None = None) -> None:
         """Compact a table without days that has more files than that, and vacuum it; no row changes."""
-        self._log.tidy(table, most_files, run_id)
+        self._delta_rs.tidy(table, most_files, run_id)
 
     def vacuum(self, table: Table) -> int:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
         if not self.exists(table):
             return 0
-        self._log.configure(table)  # Spark keeps to the table's own retention, whatever the statement says
+        self._delta_rs.configure(table)  # Spark keeps to the table's own retention, whatever the statement says
         before = self._file_count(table)
         with (
             self._failing_as(table, "vacuumed"),
@@ -171,9 +123,9 @@ class DeltaSparkStore:
     def _replace(self, replacing: "_Replace", handle: "DeltaTable") -> int:
         table = replacing.table
         if replacing.needs_claim(handle):
-            self._log.claim(table, handle, replacing.transaction)
+            self._delta_rs.claim(table, handle, replacing.transaction)
             replacing.claimed()
-            handle = self._log.writable(table)
+            handle = self._delta_rs.writable(table)
         replacing.require_ours(handle)
         self._write(replacing, handle)
         for commit in self.commits_after(table, handle.version()):

@@ -30,7 +30,7 @@ class Transaction:
     days: tuple[date, date] | None = None
     """The first and last day that the commit replaces."""
     based_on: int | None = None
-    """`Store.sequence` when the rows were derived from the table itself: a replace since then refuses this one."""
+    """The table's `sequence` when the rows were derived from it; a replace since then refuses this one."""
 
 
 @dataclass(frozen=True)
@@ -65,38 +65,35 @@ def sequence_id(table: Table) -> str:
 
 def described(transaction: Transaction, *, claims: bool = False, token: str | None = None) -> str:
     """The `userMetadata` of a commit."""
-    said = {
+    facts = {
         "claimed_by" if claims else "run_id": transaction.run_id,
         "days": "/".join(day.isoformat() for day in transaction.days) if transaction.days else None,
         "token": token,
     }
-    return json.dumps({name: value for name, value in said.items() if value is not None})
+    return json.dumps({name: value for name, value in facts.items() if value is not None})
 
 
 def commit_of(entry: Mapping[str, Any]) -> Commit:
     """A commit from its entry in the history; foreign ones say nothing about themselves."""
     try:
-        said = json.loads(entry.get("userMetadata") or "{}")
+        facts = json.loads(entry.get("userMetadata") or "{}")
     except ValueError:
-        said = {}
-    said = dict(entry) | (said if isinstance(said, dict) else {})  # the first lakes had it beside `operation`
-    first, _, last = str(said.get("days", "")).partition("/")
+        facts = {}
+    facts = dict(entry) | (facts if isinstance(facts, dict) else {})  # the first lakes had it beside `operation`
+    first, _, last = str(facts.get("days", "")).partition("/")
     return Commit(
         version=entry["version"],
         operation=entry["operation"],
-        run_id=said.get("run_id"),
+        run_id=facts.get("run_id"),
         days=(date.fromisoformat(first), date.fromisoformat(last)) if last else None,
         engine=str(entry.get("engineInfo", "")),
-        claimed_by=said.get("claimed_by"),
-        token=said.get("token"),
+        claimed_by=facts.get("claimed_by"),
+        token=facts.get("token"),
     )
 
 
-class Store(Protocol):
-    """Tables under one root. All versions are Delta versions of the table named."""
-
-    def create(self, table: Table) -> None:
-        """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
+class StoreReader(Protocol):
+    """Tables under one root, as they are read. All versions are Delta versions of the table named."""
 
     def widen(self, table: Table) -> None:
         """Add the columns that the registry has and a table of an older version lacks; its rows have nulls there."""
@@ -106,30 +103,6 @@ class Store(Protocol):
 
     def version(self, table: Table) -> int:
         """The newest version; -1 when the table does not exist."""
-
-    def append(
-        self, table: Table, batches: pa.RecordBatchReader | pa.Table, transaction: Transaction | None = None
-    ) -> int:
-        """Append rows in one commit, creating the table if need be; returns the new version.
-
-        Raises:
-            FenceRefusedError: a transaction version not above the recorded one.
-            CheckFailedError: rows that do not fit the table's schema.
-            LakeFailedError: not writable, disk full.
-        """
-
-    def replace(
-        self, table: Table, first: date, last: date, rows: "StagedTable | pa.Table", transaction: Transaction
-    ) -> int:
-        """Replace the days `first` to `last` whole or not at all (no rows clear them); returns the new version.
-
-        A conflict with a commit of other days, or with an append, is tried again with the same rows.
-
-        Raises:
-            FenceRefusedError: a transaction version not above the recorded one, also one committed meanwhile.
-            CheckFailedError: rows of another day, or that do not fit the table's schema.
-            LakeFailedError: not writable, disk full, or others kept committing.
-        """
 
     def sequence(self, table: Table) -> int:
         """How often days of the table were replaced; see `Transaction.based_on`."""
@@ -158,6 +131,37 @@ class Store(Protocol):
     def commits_after(self, table: Table, version: int) -> list[Commit]:
         """Each commit newer than `version`, oldest first."""
 
+
+class StoreWriter(Protocol):
+    """Tables under one root, as they are changed: each change is one version, seen whole or not at all."""
+
+    def create(self, table: Table) -> None:
+        """Make the table, empty, if it is not there: protocol 1/2, partitioned by day, comments set."""
+
+    def append(
+        self, table: Table, batches: pa.RecordBatchReader | pa.Table, transaction: Transaction | None = None
+    ) -> int:
+        """Append rows in one commit, creating the table if need be; returns the new version.
+
+        Raises:
+            FenceRefusedError: a transaction version not above the recorded one.
+            CheckFailedError: rows that do not fit the table's schema.
+            LakeFailedError: not writable, disk full.
+        """
+
+    def replace(
+        self, table: Table, first: date, last: date, rows: "StagedTable | pa.Table", transaction: Transaction
+    ) -> int:
+        """Replace the days `first` to `last` whole or not at all (no rows clear them); returns the new version.
+
+        A conflict with a commit of other days, or with an append, is tried again with the same rows.
+
+        Raises:
+            FenceRefusedError: a transaction version not above the recorded one, also one committed meanwhile.
+            CheckFailedError: rows of another day, or that do not fit the table's schema.
+            LakeFailedError: not writable, disk full, or others kept committing.
+        """
+
     def optimize(self, table: Table, first: date, last: date, run_id: str | None = None) -> None:
         """Compact the small files of these days; no row changes."""
 
@@ -166,3 +170,7 @@ class Store(Protocol):
 
     def vacuum(self, table: Table) -> int:
         """Delete files that no kept version needs; returns how many. Never younger than the retention."""
+
+
+class Store(StoreReader, StoreWriter, Protocol):
+    """Tables under one root, read and changed."""

@@ -3,18 +3,17 @@
 import pyarrow as pa
 
 from daybreak.events import INSTANT
-from lakehouse.tables.table import DAY, TOTAL, Table
-from lakehouse.tables.table import column as _f
+from lakehouse.tables.table import DAY, TOTAL, Table, column
 
-_BOARD = [DAY, _f("board", pa.string()), _f("period", pa.string())]
+_BOARD = [DAY, column("board", pa.string()), column("period", pa.string())]
 _STANDING = [
-    _f("points", TOTAL),
-    _f("reached_at", INSTANT),
-    _f("event_count", pa.int64()),
-    _f("rank", pa.int64()),
-    _f("population", pa.int64()),
+    column("points", TOTAL),
+    column("reached_at", INSTANT),
+    column("event_count", pa.int64()),
+    column("rank", pa.int64()),
+    column("population", pa.int64()),
 ]
-AS_OF = _f("as_of", pa.date32())
+AS_OF = column("as_of", pa.date32())
 PERIOD_COMMENTS = {
     "period": "2026-03-01, 2026-W28, 2026, all_time or a season's name",
     "position": "1 to N without gaps, by points, the board's tie-breaks, then player_id (UTF-8 bytes)",
@@ -29,19 +28,19 @@ PLAYER_DAYS = Table(
     pa.schema(
         [
             DAY,
-            _f("board", pa.string()),
-            _f("season", pa.string()),
-            _f("player_id", pa.string()),
-            _f("points", TOTAL),
-            _f("event_count", pa.int64()),
-            _f("first_at", INSTANT),
-            _f("changed_at", INSTANT, True),
-            _f("last_received_at", INSTANT, True),
-            _f("last_source", pa.string(), True),
-            _f("last_partition", pa.int32(), True),
-            _f("last_offset", pa.int64(), True),
-            _f("last_occurred_at", INSTANT, True),
-            _f("on_day", pa.date32()),
+            column("board", pa.string()),
+            column("season", pa.string()),
+            column("player_id", pa.string()),
+            column("points", TOTAL),
+            column("event_count", pa.int64()),
+            column("first_at", INSTANT),
+            column("changed_at", INSTANT, True),
+            column("last_received_at", INSTANT, True),
+            column("last_source", pa.string(), True),
+            column("last_partition", pa.int32(), True),
+            column("last_offset", pa.int64(), True),
+            column("last_occurred_at", INSTANT, True),
+            column("on_day", pa.date32()),
         ]
     ),
     ("day", "board", "season", "player_id"),
@@ -58,7 +57,7 @@ PLAYER_DAYS = Table(
 BOARD_SNAPSHOTS = Table(
     "board_snapshots",
     "The first players of every board period, as of the end of `day`.",
-    pa.schema([*_BOARD, _f("position", pa.int64()), _f("player_id", pa.string()), *_STANDING, AS_OF]),
+    pa.schema([*_BOARD, column("position", pa.int64()), column("player_id", pa.string()), *_STANDING, AS_OF]),
     ("day", "board", "period", "position"),
     PERIOD_COMMENTS | {"day": "as of the end of this day", "as_of": "the same as `day`, inside the files"},
     {"position": 1, "rank": 1, "population": 1, "event_count": 1},
@@ -67,7 +66,7 @@ BOARD_SNAPSHOTS = Table(
 BOARD_HISTOGRAMS = Table(
     "board_histograms",
     "How many players have how many points in every board period, as of the end of `day`: all players.",
-    pa.schema([*_BOARD, _f("points", TOTAL), _f("players", pa.int64()), AS_OF]),
+    pa.schema([*_BOARD, column("points", TOTAL), column("players", pa.int64()), AS_OF]),
     ("day", "board", "period", "points"),
     {
         "day": "as of the end of this day",
@@ -83,12 +82,12 @@ SEASON_RANKS = Table(
     pa.schema(
         [
             *_BOARD,
-            _f("version", pa.int64()),
-            _f("position", pa.int64()),
-            _f("player_id", pa.string()),
+            column("version", pa.int64()),
+            column("position", pa.int64()),
+            column("player_id", pa.string()),
             *_STANDING,
-            _f("percentile", pa.float64()),
-            _f("lake_version", pa.int64()),
+            column("percentile", pa.float64()),
+            column("lake_version", pa.int64()),
         ]
     ),
     ("board", "period", "version", "player_id"),
@@ -101,11 +100,11 @@ SEASON_PRIZES = Table(
     pa.schema(
         [
             *_BOARD,
-            _f("version", pa.int64()),
-            _f("player_id", pa.string()),
-            _f("prize", pa.string()),
-            _f("slots", pa.int64()),
-            _f("among", pa.int64()),
+            column("version", pa.int64()),
+            column("player_id", pa.string()),
+            column("prize", pa.string()),
+            column("slots", pa.int64()),
+            column("among", pa.int64()),
         ]
     ),
     ("board", "period", "version", "player_id", "prize"),
@@ -117,17 +116,17 @@ BOARD_CLOSES = Table(
     pa.schema(
         [
             *_BOARD,
-            _f("version", pa.int64()),
-            _f("kind", pa.string()),
-            _f("content_hash", pa.string()),
-            _f("population", pa.int64()),
-            _f("lake_version", pa.int64()),
-            _f("counted", pa.map_(pa.string(), pa.int64())),
+            column("version", pa.int64()),
+            column("kind", pa.string()),
+            column("content_hash", pa.string()),
+            column("population", pa.int64()),
+            column("lake_version", pa.int64()),
+            column("counted", pa.map_(pa.string(), pa.int64())),
             pa.field("accepted", pa.list_(pa.string()), nullable=False),
-            _f("policy", pa.string()),
-            _f("reason", pa.string()),
-            _f("run_id", pa.string()),
-            _f("closed_at", INSTANT),
+            column("policy", pa.string()),
+            column("reason", pa.string()),
+            column("run_id", pa.string()),
+            column("closed_at", INSTANT),
         ]
     ),
     ("board", "period", "version"),
@@ -145,14 +144,14 @@ AMENDED_RANKS = Table(
     pa.schema(
         [
             *_BOARD,
-            _f("version", pa.int64()),
-            _f("player_id", pa.string()),
-            _f("old_rank", pa.int64(), True),
-            _f("new_rank", pa.int64(), True),
-            _f("old_points", TOTAL, True),
-            _f("new_points", TOTAL, True),
-            _f("old_prizes", pa.string(), True),
-            _f("new_prizes", pa.string(), True),
+            column("version", pa.int64()),
+            column("player_id", pa.string()),
+            column("old_rank", pa.int64(), True),
+            column("new_rank", pa.int64(), True),
+            column("old_points", TOTAL, True),
+            column("new_points", TOTAL, True),
+            column("old_prizes", pa.string(), True),
+            column("new_prizes", pa.string(), True),
         ]
     ),
     ("board", "period", "version", "player_id"),
@@ -163,16 +162,16 @@ BOARD_ACTIONS = Table(
     "Bans, voids and decisions about exceptions, in the order in which they were taken; nothing is ever removed.",
     pa.schema(
         [
-            _f("action_id", pa.string()),
-            _f("at", INSTANT),
-            _f("action", pa.string()),
-            _f("player_id", pa.string(), True),
-            _f("event_id", pa.string(), True),
-            _f("board", pa.string(), True),
-            _f("period", pa.string(), True),
-            _f("since", INSTANT, True),
-            _f("reason", pa.string()),
-            _f("actor", pa.string()),
+            column("action_id", pa.string()),
+            column("at", INSTANT),
+            column("action", pa.string()),
+            column("player_id", pa.string(), True),
+            column("event_id", pa.string(), True),
+            column("board", pa.string(), True),
+            column("period", pa.string(), True),
+            column("since", INSTANT, True),
+            column("reason", pa.string()),
+            column("actor", pa.string()),
         ]
     ),
     ("action_id",),
@@ -185,13 +184,13 @@ BOARD_EXCEPTIONS = Table(
     pa.schema(
         [
             *_BOARD,
-            _f("event_id", pa.string()),
-            _f("player_id", pa.string()),
-            _f("points", TOTAL),
-            _f("occurred_at", INSTANT),
-            _f("received_at", INSTANT),
-            _f("reason", pa.string()),
-            _f("found_at", INSTANT),
+            column("event_id", pa.string()),
+            column("player_id", pa.string()),
+            column("points", TOTAL),
+            column("occurred_at", INSTANT),
+            column("received_at", INSTANT),
+            column("reason", pa.string()),
+            column("found_at", INSTANT),
         ]
     ),
     ("board", "period", "event_id"),

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
+from daybreak import clock
 from daybreak.errors import CheckFailedError, FenceRefusedError, LakeFailedError
 from lakehouse.engines.engine import StagedTable
 from lakehouse.stores import delta_rs
@@ -210,10 +211,22 @@ def test_commits_say_who_made_them(store: Store) -> None:
     start = store.append(DAILY_COUNTS, daily((ONE, "a", 1)))
     end = replace(store, ONE, ONE, daily((ONE, "b", 1)), Transaction({"t": 1}, "run-7", (ONE, ONE)))
     newer = store.commits_after(DAILY_COUNTS, start)
-    said = [(commit.version, commit.run_id, commit.days) for commit in newer if commit.run_id]
-    assert said == [(end, "run-7", (ONE, ONE))]
+    made = [(commit.version, commit.run_id, commit.days) for commit in newer if commit.run_id]
+    assert made == [(end, "run-7", (ONE, ONE))]
     assert {commit.claimed_by for commit in newer if not commit.run_id} <= {"run-7"}
     assert store.commits_after(DAILY_COUNTS, end) == []
+
+
+def test_an_instant_finds_the_version_that_was_the_newest_then(store: Store) -> None:
+    assert store.version_at(DAILY_COUNTS, AT) == -1
+    instants = []
+    for item in "ab":
+        newest = store.append(DAILY_COUNTS, daily((ONE, item, 1)))
+        time.sleep(0.01)
+        instants.append((clock.now(), newest))
+        time.sleep(0.01)
+    assert [store.version_at(DAILY_COUNTS, instant) for instant, _ in instants] == [newest for _, newest in instants]
+    assert store.version_at(DAILY_COUNTS, AT.replace(year=2000)) == -1
 
 
 def test_a_table_without_days_is_compacted_once_it_has_many_files(store: Store) -> None:

@@ -115,8 +115,8 @@ def shown_by_spark(store: Store, table: Table, engines: Engines) -> list[str]:
     """Run ids of DESCRIBE HISTORY, oldest first."""
     spark = engines["spark"]
     history = spark.rows(spark.spark.sql(f"DESCRIBE HISTORY delta.`{store.path(table)}`").orderBy("version"))
-    said = [json.loads(text or "{}") for text in history["userMetadata"].to_pylist()]
-    return [one["run_id"] for one in said if "run_id" in one]
+    metadata = [json.loads(text or "{}") for text in history["userMetadata"].to_pylist()]
+    return [one["run_id"] for one in metadata if "run_id" in one]
 
 
 def protocols(store: Store, table: Table) -> set[tuple[int, int]]:

@@ -209,4 +209,4 @@ def test_a_frame_without_rows_needs_no_python_either(spark_engine: Engine):
 
 def has_staged(site: Site, day: date) -> bool:
     """Whether the night of this day has its first table; others are to come."""
-    return any((site.world.home / "staging").glob(f"night-{day}-*/hourly_counts/_staged.json"))
+    return any((site.world.home / "staging").glob(f"night-{day}-*/hourly_counts/_SUCCESS"))

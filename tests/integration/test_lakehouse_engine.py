@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from daybreak.errors import CheckFailedError, LakeFailedError
-from lakehouse.engines.engine import load_staged
 from lakehouse.engines.sail import SailEngine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.stores.store import Transaction
@@ -57,7 +56,6 @@ def test_what_is_committed_from_staging_is_what_was_read(engine: SailEngine, tmp
     frame = engine.read(files, DAILY_COUNTS.schema)
     staged = engine.stage(DAILY_COUNTS.conform(frame), DAILY_COUNTS, tmp_path / "staging" / "daily_counts")
     assert staged.rows == 3
-    assert load_staged(DAILY_COUNTS, staged.folder) == staged
     copied = DeltaRsStore(tmp_path / "copy")
     copied.replace(DAILY_COUNTS, DAY, date(2026, 3, 2), staged, Transaction({"t": 1}))
     assert copied.read(DAILY_COUNTS).sort_by("item_id") == rows.sort_by("item_id")
@@ -66,7 +64,6 @@ def test_what_is_committed_from_staging_is_what_was_read(engine: SailEngine, tmp
 def test_an_empty_frame_stages_no_rows_and_is_whole(engine: SailEngine, tmp_path: Path) -> None:
     staged = engine.stage(engine.read([], DAILY_COUNTS.schema), DAILY_COUNTS, tmp_path / "s")
     assert (staged.rows, staged.files) == (0, ())
-    assert load_staged(DAILY_COUNTS, tmp_path / "s") == staged
     assert staged.reader().read_all().num_rows == 0
 
 
@@ -74,7 +71,6 @@ def test_a_wrong_type_is_refused(engine: SailEngine, tmp_path: Path) -> None:
     frame = engine.spark.range(3)
     with pytest.raises(CheckFailedError, match="count"):
         engine.stage(frame, DAILY_COUNTS, tmp_path / "s")
-    assert load_staged(DAILY_COUNTS, tmp_path / "s") is None
 
 
 def test_a_query_that_cannot_run_names_the_engine_log(engine: SailEngine) -> None:

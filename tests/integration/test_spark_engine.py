@@ -19,7 +19,7 @@ import pytest
 from daybreak.errors import CheckFailedError, LakeFailedError
 from daybreak.serving.embedded import EmbeddedServer
 from daybreak.settings import Spark
-from lakehouse.engines.engine import Engine, load_staged
+from lakehouse.engines.engine import Engine
 from lakehouse.engines.spark import SparkEngine
 from lakehouse.stores.delta_rs import DeltaRsStore
 from lakehouse.tables.registry import DAILY_COUNTS
@@ -100,7 +100,6 @@ def test_what_is_staged_is_what_was_read(spark_engine: Engine, tmp_path: Path) -
     version = store.append(DAILY_COUNTS, rows)
     frame = spark_engine.read(store.files(DAILY_COUNTS, version, D1, D2), DAILY_COUNTS.schema)
     staged = spark_engine.stage(DAILY_COUNTS.conform(frame), DAILY_COUNTS, tmp_path / "staging" / "daily_counts")
-    assert load_staged(DAILY_COUNTS, staged.folder) == staged
     assert staged.reader().read_all().sort_by("item_id").to_pylist() == rows.sort_by("item_id").to_pylist()
     assert pq.read_schema(staged.files[0]).field("first_occurred_at").type == pa.timestamp("us", "UTC")
 
@@ -108,13 +107,11 @@ def test_what_is_staged_is_what_was_read(spark_engine: Engine, tmp_path: Path) -
 def test_an_empty_frame_stages_no_rows_and_is_whole(spark_engine: Engine, tmp_path: Path) -> None:
     staged = spark_engine.stage(spark_engine.read([], DAILY_COUNTS.schema), DAILY_COUNTS, tmp_path / "s")
     assert (staged.rows, staged.files) == (0, ())
-    assert load_staged(DAILY_COUNTS, tmp_path / "s") == staged
 
 
 def test_a_wrong_type_is_refused(spark_engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(CheckFailedError, match="count"):
         spark_engine.stage(spark_engine.spark.range(3), DAILY_COUNTS, tmp_path / "s")
-    assert load_staged(DAILY_COUNTS, tmp_path / "s") is None
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ from daybreak.serving.lists import Lists
 from daybreak.settings import Settings
 from lakehouse.audit import recount
 client = redis.Redis()  # no connection is made
-recount._statement("hourly")
+recount.STATEMENTS.texts["hourly"]
 Lists(client, Settings().redis), Lease(client, "night", "run", timedelta(seconds=1))
 """
     python("-c", code)

@@ -1,7 +1,7 @@
 """DuckDB's recount of boards against the plain-Python oracle, and its power to find each kind of wrong row."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -13,8 +13,9 @@ import pytest
 from daybreak.errors import LakeFailedError
 from daybreak.rules.boards import Board, Filter
 from daybreak.rules.seasons import Season
-from lakehouse.audit import board_recount
-from lakehouse.audit.board_recount import Limits
+from lakehouse.audit.board_recount import FinalRanks, Partials, Ranking, differences, ranks_differences
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.tables.registry import BOARD_HISTOGRAMS, BOARD_SNAPSHOTS, PLAYER_DAYS, SEASON_RANKS, TABLES, Table
 from tests.boards import ONE_DAY, STAGED, Case, Row, due, recounted, staged_by_oracle, written
 from tests.builders import event, score
@@ -70,13 +71,11 @@ def mixed(seed: int) -> Case:
     return Case(scores, BOARDS, items, SEASONS, bans, ("e3", "i7"), as_of=DAYS[-1])
 
 
-def ranks_found(case: Case, board: Board, period: str, staged: Mapping[str, list[str]], **more: Any) -> list[str]:
-    """What the recount of a close says."""
+def ranks_found(case: Case, board: Board, period: str, staged: Mapping[str, list[str]]) -> list[str]:
+    """What the recount of a close finds."""
     found = case.periods(board)[period]
-    given: dict[str, Any] = {"day": case.as_of_day(found), "version": 1, "lake_version": 7, "bans": case.bans}
-    return board_recount.ranks_differences(
-        staged[SEASON_RANKS.name], staged[PLAYER_DAYS.name], (), board, found, **given | more
-    )
+    ranks = FinalRanks(board, found, case.as_of_day(found), version=1, lake_version=7)
+    return ranks_differences(staged[SEASON_RANKS.name], Partials(staged[PLAYER_DAYS.name]), ranks, bans=case.bans)
 
 
 def close(case: Case, board: Board, period: str, folder: Path) -> dict[str, list[str]]:
@@ -146,17 +145,17 @@ CENT = Decimal("0.0001")
 )
 def test_one_wrong_value_is_found_and_named(table: Table, column: str, by: Any, tmp_path: Path) -> None:
     case = mixed(0)
-    told: list[Row] = []
+    wrong: list[Row] = []
 
     def change(rows: list[Row]) -> None:
         row = next(row for row in reversed(rows) if row[column] is not None)
         row[column] += by
-        told.append(row)
+        wrong.append(row)
 
     staged = forged(tmp_path, table, staged_by_oracle(case, tmp_path), change)
     found = [line for line in recounted(case, case.event_files(tmp_path), staged) if line.startswith(table.name)]
-    for says in ("is staged", "is due"):
-        assert any(says in line and f"board={told[0]['board']}" in line for line in found)
+    for finding in ("is staged", "is due"):
+        assert any(finding in line and f"board={wrong[0]['board']}" in line for line in found)
 
 
 @pytest.mark.parametrize("table", STAGED[2:] + STAGED[:1], ids=lambda table: table.name)
@@ -164,10 +163,10 @@ def test_a_missing_and_a_doubled_row_are_found(table: Table, tmp_path: Path) -> 
     case = mixed(0)
     files, staged = case.event_files(tmp_path), staged_by_oracle(case, tmp_path)
     lost: list[Row] = []
-    said = recounted(case, files, forged(tmp_path, table, staged, lambda rows: lost.append(rows.pop(5))))
-    assert any(line.startswith(table.name) and "is due" in line and lost[0]["board"] in line for line in said)
-    said = recounted(case, files, forged(tmp_path, table, staged, lambda rows: rows.append(rows[5])))
-    assert any(line.startswith(table.name) and "is staged" in line for line in said)
+    found = recounted(case, files, forged(tmp_path, table, staged, lambda rows: lost.append(rows.pop(5))))
+    assert any(line.startswith(table.name) and "is due" in line and lost[0]["board"] in line for line in found)
+    found = recounted(case, files, forged(tmp_path, table, staged, lambda rows: rows.append(rows[5])))
+    assert any(line.startswith(table.name) and "is staged" in line for line in found)
 
 
 @pytest.mark.parametrize(
@@ -191,10 +190,10 @@ def test_one_wrong_value_of_a_close_is_found(column: str, by: Any, tmp_path: Pat
     rows = [row for row in due(case)[SEASON_RANKS.name] if (row["board"], row["period"]) == ("best", "2026")]
     rows[2][column] += by
     staged[SEASON_RANKS.name] = [written(tmp_path / "forged.parquet", rows, SEASON_RANKS.schema)]
-    said = ranks_found(case, board, "2026", staged)
-    assert [line.split(",")[0].split(": ")[0] for line in said] == ["season_ranks"] * 2
-    assert "board=best, period=2026" in said[1]
-    assert said[1].endswith("is due, by DuckDB's recount")
+    found = ranks_found(case, board, "2026", staged)
+    assert [line.split(",")[0].split(": ")[0] for line in found] == ["season_ranks"] * 2
+    assert "board=best, period=2026" in found[1]
+    assert found[1].endswith("is due, by DuckDB's recount")
 
 
 def test_a_player_missing_from_a_close_is_found(tmp_path: Path) -> None:
@@ -224,18 +223,17 @@ def test_committed_days_outside_the_run_count_in_its_periods(tmp_path: Path) -> 
     }
     calendar = case.calendar()
 
-    def said(committed: Sequence[str], **more: Any) -> list[str]:
-        given: dict[str, Any] = {"labels": case.labels, "first": run[0], "last": run[1], "lookback": timedelta(hours=1)}
-        given |= {"bans": case.bans, "voided": case.voided} | more
-        return board_recount.differences(files, staged, committed, calendar, BOARDS, **given)
+    def found(committed: Sequence[str], ranked: Collection[tuple[date, str, str]] | None = None) -> list[str]:
+        days, ranking = CountedDays(*run, lookback=timedelta(hours=1)), Ranking(calendar, committed, ranked)
+        return differences(files, staged, rules=case.rules, days=days, ranking=ranking)
 
-    assert said(committed) == []
-    assert said(committed[1:]) != []
+    assert found(committed) == []
+    assert found(committed[1:]) != []
     calendar = [row for row in calendar if row[4] == run[0]]
-    assert any("is staged" in line for line in said(committed)), "rows beside those that the run ranks"
+    assert any("is staged" in line for line in found(committed)), "rows beside those that the run ranks"
     ranked = {(row[4], row[0], row[3]) for row in calendar}
-    assert said(committed, ranked=ranked) == []
-    assert said(committed, ranked=ranked | {(DAYS[0], "total", "2026-02-28")}) != []
+    assert found(committed, ranked=ranked) == []
+    assert found(committed, ranked=ranked | {(DAYS[0], "total", "2026-02-28")}) != []
 
 
 def lake_schema() -> tuple[Any, tuple[str, ...]]:
@@ -247,17 +245,17 @@ def test_a_voided_event_or_a_ban_that_the_job_forgot_is_found(tmp_path: Path) ->
     files, staged = case.event_files(tmp_path), staged_by_oracle(replace(case, voided=()), tmp_path)
     assert recounted(case, files, staged)
     staged = staged_by_oracle(replace(case, bans={}), tmp_path)
-    said = recounted(case, files, staged)
-    assert said
-    assert not any(line.startswith(PLAYER_DAYS.name) for line in said)
+    found = recounted(case, files, staged)
+    assert found
+    assert not any(line.startswith(PLAYER_DAYS.name) for line in found)
 
 
-@pytest.mark.parametrize("buckets", [2, 7])
-def test_any_number_of_buckets_says_the_same_and_leaves_nothing(buckets: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [2, 7])
+def test_any_number_of_parts_finds_the_same_and_leaves_nothing(parts: int, tmp_path: Path) -> None:
     case, spill = mixed(0), tmp_path / "spill"
     spill.mkdir()
     staged = staged_by_oracle(case, tmp_path)
-    limits = Limits(bucket_rows=-(-200 // buckets), memory=2**28, spill=spill)
+    limits = Limits(part_rows=-(-200 // parts), memory=2**28, spill=spill)
     assert recounted(case, case.event_files(tmp_path), staged, limits=limits) == []
     assert not list(spill.iterdir())
 
@@ -278,7 +276,7 @@ def test_far_years_keep_their_day(year: int, tmp_path: Path) -> None:
     assert recounted(case, case.event_files(tmp_path), staged_by_oracle(case, tmp_path)) == []
 
 
-def test_what_cannot_be_read_is_said() -> None:
+def test_what_cannot_be_read_is_named() -> None:
     with pytest.raises(LakeFailedError, match="recount failed"):
         recounted(Case([], BOARDS, seasons=SEASONS), {"score_events": [__file__]}, {})
 

@@ -12,12 +12,14 @@ import pytest
 
 from daybreak.windows import Window, bucket_at
 from lakehouse.audit import recount
+from lakehouse.audit.first_copies import CountedDays
 from lakehouse.tables.registry import DAILY_COUNTS, HOURLY_COUNTS, TABLES, TOP_LISTS, Table
 from tests.builders import event, events
 from tests.oracles import items as oracles
 
 DAY = date(2026, 3, 1)
 HOUR = timedelta(hours=1)
+DAYS = CountedDays(DAY, DAY, HOUR)
 DEPTH = 3
 
 
@@ -92,13 +94,10 @@ def compare(
             name: _written(folder / f"{name}.parquet", pa.Table.from_pylist(found, schema=TABLES[name].schema))
             for name, found in staged.items()
         },
-        first=DAY,
-        last=DAY,
-        lookback=HOUR,
-        depth=DEPTH,
-        rows=len(rows),
-        full_below=full_below,
+        days=DAYS,
         day_rows={DAY: due if rows_due is None else rows_due} if due else {},
+        depth=DEPTH,
+        full_below=full_below,
     )
 
 
@@ -153,16 +152,13 @@ def test_above_the_size_totals_are_still_compared(tmp_path: Path) -> None:
     assert compare(tmp_path, rows, staged, full_below=0)
 
 
-def test_rows_that_the_log_counts_otherwise_are_said(tmp_path: Path) -> None:
+def test_rows_that_the_log_counts_otherwise_are_named(tmp_path: Path) -> None:
     rows = mixed(3)
     assert "by the log's" in compare(tmp_path, rows, staged_by_oracle(rows), rows_due=7)[0]
 
 
 def test_a_day_without_events_holds_empty() -> None:
-    assert (
-        recount.differences([], {}, first=DAY, last=DAY, lookback=HOUR, depth=3, rows=0, full_below=1, day_rows={})
-        == []
-    )
+    assert recount.differences([], {}, days=DAYS, day_rows={}, depth=3, full_below=1) == []
 
 
 @pytest.mark.parametrize("year", [1, 1960, 9999])

@@ -1,4 +1,4 @@
-"""DuckDB's recount says the same in any number of buckets, within a limit, and leaves nothing behind."""
+"""DuckDB's recount says the same in any number of parts, within a limit, and leaves nothing behind."""
 
 import random
 from datetime import UTC, date, datetime, timedelta
@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse.audit import recount
+from lakehouse.audit.duck import Limits
+from lakehouse.audit.first_copies import CountedDays
 from tests.builders import event, events
 
 DAY = date(2026, 3, 1)
-HOUR = timedelta(hours=1)
 ROWS = 2_000
 
 
@@ -34,31 +35,26 @@ def event_file(folder: Path) -> str:
     return str(file)
 
 
-def said(file: str, bucket_rows: int, spill: Path) -> list[str]:
+def found(file: str, part_rows: int, spill: Path) -> list[str]:
     """All that is found when nothing was staged: every total that DuckDB counts, and rows that are due."""
     return recount.differences(
         [file],
         {},
-        first=DAY,
-        last=DAY,
-        lookback=HOUR,
+        days=CountedDays(DAY, DAY, timedelta(hours=1)),
+        day_rows={DAY: ROWS},
         depth=3,
-        rows=ROWS,
         full_below=10**9,
-        day_rows={},
-        bucket_rows=bucket_rows,
-        memory_limit=2**28,
-        spill=spill,
+        limits=Limits(part_rows, memory=2**28, spill=spill),
     )
 
 
-@pytest.mark.parametrize("buckets", [2, 3, 7])
-def test_any_number_of_buckets_says_the_same(buckets: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_any_number_of_parts_finds_the_same(parts: int, tmp_path: Path) -> None:
     file, spill = event_file(tmp_path), tmp_path / "spill"
     spill.mkdir()
-    at_once = said(file, ROWS, spill)
+    at_once = found(file, ROWS, spill)
     assert any(line.startswith("hourly_counts: 2026-03-01") for line in at_once)
-    assert said(file, -(-ROWS // buckets), spill) == at_once
+    assert found(file, -(-ROWS // parts), spill) == at_once
     assert not list(spill.iterdir())
 
 
@@ -66,5 +62,5 @@ def test_the_spill_folder_goes_when_the_recount_fails(tmp_path: Path) -> None:
     spill = tmp_path / "spill"
     spill.mkdir()
     with pytest.raises(Exception, match="recount failed"):
-        said(__file__, ROWS, spill)
+        found(__file__, ROWS, spill)
     assert not list(spill.iterdir())

@@ -15,7 +15,7 @@ MISSING_MODULE = 'case "$*" in *add-modules*) echo "Module jdk.incubator.vector 
 
 
 def fake(folder: Path, version: str, before: str = "") -> Path:
-    """A Java home whose `java` says that it is of this version."""
+    """A Java home whose `java` claims to be of this version."""
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
@@ -119,8 +119,8 @@ def test_the_shim_leaves_out_that_flag_alone(tmp_path: Path, given: list[str], p
     home = fake(tmp_path / "home", "17")
     (home / "bin" / "java").write_text("#!/bin/sh\nfor word do printf '%s\\n' \"<$word>\"; done\n")
     java = shim(home, tmp_path / "shims") / "bin" / "java"
-    said = subprocess.run([java, *given], check=True, capture_output=True, text=True, timeout=10).stdout
-    assert said.splitlines() == [f"<{word}>" for word in passed_on]
+    printed = subprocess.run([java, *given], check=True, capture_output=True, text=True, timeout=10).stdout
+    assert printed.splitlines() == [f"<{word}>" for word in passed_on]
 
 
 def test_a_shim_is_made_once_and_leaves_nothing_half_made(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders that engines spill into, and what is said when a place cannot be written."""
+"""Folders that engines spill into, and the refusal when a place cannot be written."""
 
 import subprocess
 import sys

@@ -45,8 +45,8 @@ def test_the_users_own_settings_win() -> None:
 
 
 def test_spark_submit_keeps_master_memory_packages_and_tuning_but_not_the_meaning_of_rows() -> None:
-    said = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.sql.session.timeZone": "Asia/Tokyo"}
-    made = submitted_conf(Spark(driver_memory="9g"), said)
+    given = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    made = submitted_conf(Spark(driver_memory="9g"), given)
     assert not {"spark.master", "spark.driver.memory", "spark.jars", "spark.ui.enabled"} & made.keys()
     assert made["spark.sql.session.timeZone"] == "UTC"
     assert made["spark.databricks.delta.snapshotPartitions"] == "2"
