@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from daybreak import clock, settings
-from daybreak.cli.options import lists, parse_day, parse_mapping
+from daybreak.cli.options import lists, parse_day, parse_mapping, store
 from daybreak.cli.output import reading, say, summarise
 from daybreak.errors import UsageError
 from daybreak.events import Kind
