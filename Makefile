@@ -49,7 +49,7 @@ $(SPARK_CLASSES): $(STAMP) tests/spark_classes.py tests/engines.py
 	@$(BIN)/python -m tests.spark_classes && touch $@ || echo "Spark's classes could not be kept; the tests say why"
 
 test-fast: setup ## The tests that start no engine, server or process
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: setup ## Check style and formatting
 	$(BIN)/ruff check .
