@@ -9,6 +9,35 @@ from lakehouse.engines.engine import Engine
 from tests.engines import NAMES, Engines
 
 collect_ignore = ["dags"]  # they run in Airflow's environment
+LONGEST = (
+    "test_airflow",
+    "test_crashes",
+    "test_night",
+    "test_board_night",
+    "test_cluster",
+    "test_spark_engine",
+    "test_board_close",
+    "test_board_bans",
+    "test_skew_and_spill",
+    "test_timezones",
+    "test_demo",
+    "test_connect",
+    "test_board_commands",
+    "test_board_crashes",
+    "test_football",
+    "test_online_retail",
+    "test_printed_commands",
+    "test_store",
+    "test_engine_forms",
+    "test_store_interop",
+)
+"""Files that take longest, in this order; begun last, one of them would be waited for."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, the others as they were found."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture

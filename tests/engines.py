@@ -10,8 +10,14 @@ from lakehouse.opening import open_engine
 NAMES = ("sail", "spark")
 INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
 COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+CLASSES = Path(__file__).parents[1] / ".pytest_cache" / "spark.jsa"
+"""Spark's classes as a JVM has them in its memory; `make test` lets `tests.spark_classes` write the file."""
+SIMPLE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
+SHARED = f" -XX:SharedArchiveFile={CLASSES} -Xlog:disable -Xlog:all=error:stderr"
+QUICK = SIMPLE + SHARED if CLASSES.exists() and " " not in str(CLASSES) else SIMPLE
+"""Options of a JVM that lives for a test run."""
 SHORT_LIVED = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
     **INTERPRETED,

@@ -17,10 +17,9 @@ import psutil
 
 from lakehouse.engines.jars import spark_home
 from lakehouse.engines.java import find_java
+from tests.engines import QUICK
 
 PATIENCE = 120.0
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that lives for seconds."""
 
 
 def free_port() -> int:
@@ -44,12 +43,11 @@ class Cluster:
         self.workers: list[subprocess.Popen[bytes]] = []
         self._all: list[subprocess.Popen[bytes]] = []
         self._port, self._ui = free_port(), free_port()
-        (folder / "conf").mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         self.environ = environ | {
             "JAVA_HOME": str(find_java(folder / "java").home),
             "SPARK_HOME": str(spark_home()),
-            "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_PUBLIC_DNS": "127.0.0.1",
         }

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -21,6 +19,7 @@ from lakehouse.engines.engine import Engine
 from lakehouse.opening import open_engine, open_store
 from lakehouse.tables import registry as tables
 from tests.engines import SHORT_LIVED
+from tests.integration.commands import Command
 
 D1, D2, D3 = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
 Event = dict[str, object]
@@ -100,15 +99,8 @@ class World:
     def night(self, first: date, last: date | None = None, **options: bool) -> Summary:
         return nightly(self.context, first, last or first, progress=lambda _: None, **options)
 
-    def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "daybreak.cli", *words],
-            env=os.environ | self.environ | environ,
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *words: str, **environ: str) -> Command:
+        return Command(words, os.environ | self.environ | environ, Path(__file__).parents[2])
 
     def command(self, *words: str, code: int = 0, **environ: str) -> tuple[str, str]:
         """(standard output, standard error) of the real command, which must end with `code`."""

@@ -77,7 +77,6 @@ def template(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Path
 def world(template: Path, tmp_path: Path, engines: Engines) -> Iterator[World]:
     shutil.copytree(template, tmp_path / "home")
     made = seasonal_world(tmp_path / "home", engines["sail"])
-    made.night(D1, D3)
     yield made
     stopped(made)
 

@@ -143,10 +143,13 @@ def test_boards_after_each_night_are_the_oracle(world: BoardWorld):
     world.check_board("points", "2026-W09", D1)
 
 
-def test_a_range_and_a_late_score_give_the_same_boards(world: BoardWorld, tmp_path: Path):
+def test_a_range_and_a_late_score_give_the_same_boards_and_need_no_items(world: BoardWorld):
     scores = some_scores()
     world.scores("scores.jsonl", scores[1:], through=D3)
-    world.night(D1, D3)
+    done = world.night(D1, D3)
+    assert done.rows == 0
+    assert done.boards > 0
+    world.check_board("points", str(D3), D3)
     late = [scores[0]]
     world.scores("late.jsonl", late)
     world.night(D1)
@@ -175,14 +178,6 @@ def test_scores_that_are_not_complete_leave_the_lists_of_items_published(world: 
     assert world.context.board_lists.top("points", str(D2), 10) is None
     world.night(D1)
     world.check_board("points", str(D1), D1)
-
-
-def test_a_night_of_scores_alone_needs_no_items(world: BoardWorld):
-    world.scores("scores.jsonl", some_scores(), through=D3)
-    done = world.night(D3)
-    assert done.rows == 0
-    assert done.boards > 0
-    world.check_board("points", str(D3), D3)
 
 
 def test_an_empty_day_has_an_empty_board(world: BoardWorld):

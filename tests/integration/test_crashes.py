@@ -38,11 +38,11 @@ HOUR_SUMS = """
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> Path:
     """A home with three complete days, of which all are served provisionally; nothing runs in it."""
     home = tmp_path_factory.mktemp("template") / "home"
     home.mkdir()
-    world = World(home)
+    world = World(home, engines["sail"])
     world.ingest("events.jsonl", some_days(), through=D3)
     world.stream("events.jsonl")
     EmbeddedServer(home).stop()
@@ -70,10 +70,10 @@ def corrections(world: World) -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+def undisturbed(template: Path, tmp_path_factory: pytest.TempPathFactory, engines: Engines) -> list[dict[str, object]]:
     home = tmp_path_factory.mktemp("undisturbed") / "home"
     shutil.copytree(template, home)
-    world = World(home)
+    world = World(home, engines["sail"])
     world.night(D2)
     EmbeddedServer(home).stop()
     found = corrections(world)

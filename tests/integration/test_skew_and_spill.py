@@ -25,6 +25,7 @@ from lakehouse.engines.sail import SailEngine
 from lakehouse.engines.spark import SparkEngine
 from lakehouse.tables import registry as tables
 from tests.derivation import derive
+from tests.engines import QUICK
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +163,11 @@ def test_sail_says_so_when_its_memory_is_too_small_even_to_spill(tmp_path: Path)
 SMALL_SPARK = Spark(
     master="local[2]",
     driver_memory="640m",
-    conf={"spark.memory.fraction": "0.05", "spark.sql.shuffle.partitions": "2"},
+    conf={
+        "spark.memory.fraction": "0.05",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": QUICK,
+    },
 )
 """A twentieth of what the heap has above Spark's own reserve: 17 MB for all that is sorted and grouped."""
 

@@ -261,7 +261,8 @@ def test_the_doctor_writes_a_delta_table_on_spark(tmp_path: Path) -> None:
     code = """
 from daybreak.settings import Settings
 from daybreak.cli.setup.doctor import engine as look
-print(look(Settings.model_validate({"home": home, "engine": "spark", "spark": {"master": "local[2]"}})))
+spark = {"master": "local[2]", "conf": QUICK}
+print(look(Settings.model_validate({"home": home, "engine": "spark", "spark": spark})))
 print([str(left) for left in home.glob("staging/*")])
 """
     assert ran(code, tmp_path) == [
