@@ -18,7 +18,7 @@ SERVED_LISTS = Table(
         ]
     ),
     ("day", "window", "bucket_start", "dimension", "position"),
-    {"estimate": "what the list said; never below the stream's true count"},
+    {"estimate": "what the list showed; never below the stream's true count"},
     {"position": 1, "estimate": 1},
 )
 
