@@ -1,6 +1,6 @@
 """Which days are complete, from the table `progress`: how far each partition of each source has come."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 
 from daybreak.errors import InputIncompleteError
@@ -32,6 +32,11 @@ def open_days(store: StoreReader, settings: Settings, kind: str = "items") -> Op
 def is_complete(first_open: OpenDays, day: date) -> bool:
     """Whether every partition has passed the end of `day`; false when no partition has reported yet."""
     return bool(first_open) and all(open_day > day for open_day in first_open.values())
+
+
+def is_complete_in_all(opened: Iterable[OpenDays], day: date) -> bool:
+    """Whether `day` is complete in the events of every kind that these are of."""
+    return all(is_complete(each, day) for each in opened)
 
 
 def require_complete(store: StoreReader, settings: Settings, first: date, last: date, kind: str = "items") -> None:

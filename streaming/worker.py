@@ -89,8 +89,8 @@ class Worker:
         """A live source had nothing: publish what changed when it is time to, and let event time go on with the clock.
 
         Since the last feed as much event time has passed as on the clock. So a bucket is closed when its grace is over
-        though no event says so; what comes for it afterwards is late, and its list stays (`test_worker_polling`). An empty
-        read is no feed.
+        though no event says so; what comes for it afterwards is late, and its list stays (`test_worker_polling`). An
+        empty read is no feed.
 
         - Call it when a read of a live source has come to its end and brought nothing.
         - Do not call it for files: what is late would depend on how fast they are read.

@@ -172,7 +172,7 @@ def points_of(store: StoreReader, board: Board, period: Period, as_of: date, pla
     """The points of one player as of a day, merged from the player's days; None without a score, and during a ban."""
     at = newest_manifest(store).get(tables.PLAYER_DAYS.name)
     since = actions.banned(store).get(player_id)
-    if at is None or (since and (period.end is None or period.end > since)):
+    if at is None or (since and period.ends_after(since)):
         return None
     of_player = (pc.field("board") == board.name) & (pc.field("player_id") == player_id)
     days = rows_of(store, tables.PLAYER_DAYS, at, period.days[0], as_of)

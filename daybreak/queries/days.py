@@ -52,7 +52,7 @@ def status(lake: Lake, lists: Lists, first: date | None, last: date | None) -> l
             DayStatus(
                 day=day,
                 rows=rows[day],
-                is_complete=all(progress.is_complete(each, day) for each in opened),
+                is_complete=progress.is_complete_in_all(opened, day),
                 state="stale" if day in stale else state_of(seen, served),
                 generation=served.generation if served else None,
                 lake_version=seen.run.lake_version if seen else None,

@@ -18,7 +18,7 @@ from daybreak.rules.boards import Prize, PrizeTies
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Finalist:
     """One player of a final board; equals have one rank and one percentile, positions run 1..N."""
 
     player_id: str
@@ -37,14 +37,14 @@ class Award:
     among: int
 
 
-def award(ranked: Sequence[Ranked], prizes: Sequence[Prize], ties: PrizeTies) -> list[Award]:
+def award(ranked: Sequence[Finalist], prizes: Sequence[Prize], ties: PrizeTies) -> list[Award]:
     """What each player wins, by position. The first row of `prizes` that fits counts, for each player or place.
 
     `all`: the rank decides, and equals all get a whole prize. `tie_break`: the position decides. `share`: each place
     has its prize, and equals share those of the places that they fill. A percentile never parts equals, so those who
     win by it all win. Where ranks are ordinal nobody is equal, and the three are one.
 
-    >>> players = [Ranked("ana", 1, 1, 50.0), Ranked("ben", 2, 1, 50.0), Ranked("cai", 3, 3, 25.0)]
+    >>> players = [Finalist("ana", 1, 1, 50.0), Finalist("ben", 2, 1, 50.0), Finalist("cai", 3, 3, 25.0)]
     >>> cup = [Prize(prize="cup", ranks=(1, 1))]
     >>> [(each.player_id, each.slots, each.among) for each in award(players, cup, "share")]
     [('ana', 1, 2), ('ben', 1, 2)]
@@ -80,13 +80,13 @@ def won(prizes: Sequence[Prize], place: int, percentile: float) -> str | None:
     return None
 
 
-def _whole(places: Sequence[Ranked], prizes: Sequence[Prize], by: Literal["rank", "position"]) -> Iterator[Award]:
+def _whole(places: Sequence[Finalist], prizes: Sequence[Prize], by: Literal["rank", "position"]) -> Iterator[Award]:
     for each in places:
         if prize := won(prizes, getattr(each, by), each.percentile):
             yield Award(each.player_id, prize, 1, 1)
 
 
-def _shared(places: Sequence[Ranked], prizes: Sequence[Prize]) -> Iterator[Award]:
+def _shared(places: Sequence[Finalist], prizes: Sequence[Prize]) -> Iterator[Award]:
     for _, equals in groupby(places, key=attrgetter("rank")):
         group = list(equals)
         slots = Counter(prize for each in group if (prize := won(prizes, each.position, each.percentile)))

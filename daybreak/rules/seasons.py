@@ -58,6 +58,10 @@ class Period:
         """Whether `day` lies in it."""
         return (self.first or date.min) <= day <= (self.last or date.max)
 
+    def ends_after(self, instant: datetime) -> bool:
+        """Whether it ends later, or never: what a ban since then takes the player out of."""
+        return self.end is None or self.end > instant
+
     @property
     def end(self) -> datetime | None:
         """The first instant after it; None when it has no end."""

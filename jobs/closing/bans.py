@@ -1,5 +1,7 @@
 """Bans, their end, and voids of single events: recorded, then brought to every board that they touch.
 
+Which periods a ban reaches says `Period.ends_after`; `jobs.boards.ranks.without_banned` is the same rule for an engine.
+
 Reads   player_days  at the manifest, events  newest
 Writes  board_actions, then what a night of the boards and amendments write
 Rerun   nothing is recorded twice; boards that are right already stay as they are
@@ -15,7 +17,6 @@ import pyarrow.compute as pc
 
 from daybreak.errors import UnreachableError, UsageError
 from daybreak.rules.boards import Boards
-from daybreak.rules.seasons import Period
 from daybreak.windows import ranges
 from jobs.board_night import board_night
 from jobs.boards.plan import Ranked
@@ -163,7 +164,7 @@ def open_periods(boards: Boards, played: Played, since: datetime, corrected: Ite
         board = boards.board(name)
         for day in days:
             for period in boards.periods(board, day, day):
-                if period.label == season and ends_after(period, since):
+                if period.label == season and period.ends_after(since):
                     found[name, period.name] = Ranked(board, period, min(period.days[1], newest))
     return [found[key] for key in sorted(found)]
 
@@ -180,14 +181,9 @@ def closed_with(context: Context, player: str, played: Played, since: datetime) 
     return [
         each
         for each in newest_versions(context.store).values()
-        if ends_after(each.span, since)
+        if each.span.ends_after(since)
         and (each.key in ranked or any(each.span.holds(day) for day in played.get((each.board, each.span.label), ())))
     ]
-
-
-def ends_after(period: Period, since: datetime) -> bool:
-    """Whether a ban since then reaches the period."""
-    return period.end is None or period.end > since
 
 
 def played_days(context: Context, player: str) -> Played:

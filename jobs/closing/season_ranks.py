@@ -15,8 +15,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import functions as F
 
 from daybreak.rules.boards import Board, Boards
-from daybreak.rules.prizes import Ranked as Standing
-from daybreak.rules.prizes import award
+from daybreak.rules.prizes import Finalist, award
 from jobs.boards import ranks
 from jobs.boards.derive import BANS, CALENDAR, TOTALS, BoardRun, conform_from, without_day
 from jobs.boards.plan import BoardPlan, Ranked, calendar_rows
@@ -73,7 +72,7 @@ def season_prizes(final: pa.Table, board: Board) -> pa.Table:
     for each in board.prizes:
         near = near | (percentile >= each.percentile[0]) if each.percentile else near
     chosen = final.filter(near).select(["player_id", "position", "rank", "percentile"]).to_pylist()
-    won = award([Standing(**row) for row in chosen], board.prizes, board.prize_ties)
+    won = award([Finalist(**row) for row in chosen], board.prizes, board.prize_ties)
     fields = [tables.SEASON_PRIZES.schema.field(name) for name in AWARD]
     return pa.Table.from_pylist([vars(each) for each in won], schema=pa.schema(fields))
 

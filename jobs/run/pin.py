@@ -17,7 +17,7 @@ from daybreak.errors import CheckFailedError, FenceRefusedError, InputIncomplete
 from daybreak.settings import Settings
 from daybreak.windows import EPOCH, ONE_DAY, day_before, days_between
 from jobs.run.run import ATTEMPT_BITS, DayPin, Pin, RunState, parameters_hash
-from lakehouse.progress import is_complete, open_days, require_complete
+from lakehouse.progress import is_complete_in_all, open_days, require_complete
 from lakehouse.stores.store import StoreReader
 from lakehouse.tables import registry as tables
 from lakehouse.tables.registry import Table
@@ -155,7 +155,7 @@ def day_pins(
             rows=rows[day],
             lookback_rows=slices[day_before(day)],
             previous_rows=rows[day_before(day)],
-            is_complete=all(is_complete(each, day) for each in first_open),
+            is_complete=is_complete_in_all(first_open, day),
         )
         for day in days_between(first, last)
     ]

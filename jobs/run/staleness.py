@@ -84,7 +84,7 @@ def arrived(lake: Lake, recorded: Days, sources: Iterable[tuple[Table, int]]) ->
     if not waiting:
         return set()
     opened = [progress.open_days(lake.store, lake.settings, tables.KINDS[table.name]) for table, _ in sources]
-    return {day for day in waiting if all(progress.is_complete(each, day) for each in opened)}
+    return {day for day in waiting if progress.is_complete_in_all(opened, day)}
 
 
 def voided(lake: Lake, recorded: Days) -> set[date]:

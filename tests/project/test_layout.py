@@ -1,5 +1,6 @@
 """Where modules and their tests lie: no floor is crowded, and a test is found from the module that it tests."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,11 @@ def test_a_name_of_no_module_is_told_apart():
     assert module_of(UNIT / "lakehouse" / "audit" / "test_board_recount_parts.py") == "board_recount"
     assert module_of(UNIT / "lakehouse" / "audit" / "test_parts_of_recount.py") is None
     assert module_of(UNIT / "jobs" / "test_ranking.py") is None
+
+
+def test_every_file_that_contributing_names_is_there():
+    named = re.findall(
+        r"`((?:daybreak|streaming|lakehouse|jobs|tests)/[\w/.]+)`", (ROOT / "CONTRIBUTING.md").read_text()
+    )
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists()] == []

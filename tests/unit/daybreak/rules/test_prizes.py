@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from daybreak.errors import UsageError
 from daybreak.ranking import RankStyle, ranks
 from daybreak.rules.boards import Prize
-from daybreak.rules.prizes import Award, PrizeTies, Ranked, award
+from daybreak.rules.prizes import Award, Finalist, PrizeTies, award
 
 TABLE = [Prize(prize="gold", ranks=(1, 1)), Prize(prize="silver", ranks=(2, 3)), Prize(prize="badge", ranks=(4, 5))]
 
 
-def ranked(*points: int, style: RankStyle = "competition") -> list[Ranked]:
+def ranked(*points: int, style: RankStyle = "competition") -> list[Finalist]:
     """Players p1, p2, … with these points, best first."""
     return [
-        Ranked(f"p{position}", position, rank, 100 * sum(other < own for other in points) / len(points))
+        Finalist(f"p{position}", position, rank, 100 * sum(other < own for other in points) / len(points))
         for position, (rank, own) in enumerate(zip(ranks(points, style), points, strict=True), 1)
     ]
 
