@@ -1,1 +1,1 @@
-"""What `boards.toml` and `seasons.toml` say: boards, periods, prizes."""
+"""What `boards.toml` and `seasons.toml` say, and what follows from it: boards, periods, who wins what."""
