@@ -131,12 +131,17 @@ def name_of(executor: psutil.Process) -> str:
 
 
 def active_tasks(ui: int, executor: str) -> int:
-    """Tasks that the executor of this id was given and has not finished, as the driver's page says."""
+    """Tasks that the executor of this id was given and has not finished, as the driver's page says.
+
+    None while the page does not answer: on a busy machine its first answer takes longer than a while.
+    """
     base = f"http://127.0.0.1:{ui}/api/v1/applications"
-    with urlopen(base, timeout=5) as answer:
-        (application,) = json.load(answer)
-    with urlopen(f"{base}/{application['id']}/executors", timeout=5) as answer:
-        return sum(each["activeTasks"] for each in json.load(answer) if each["id"] == executor)
+    with suppress(OSError):
+        with urlopen(base, timeout=20) as answer:
+            (application,) = json.load(answer)
+        with urlopen(f"{base}/{application['id']}/executors", timeout=20) as answer:
+            return sum(each["activeTasks"] for each in json.load(answer) if each["id"] == executor)
+    return 0
 
 
 def task_ends(logs: Path) -> list[dict[str, Any]]:
