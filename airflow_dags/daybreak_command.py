@@ -84,8 +84,8 @@ def daybreak(*words: str) -> list[str]:
 
 
 def summary_of(lines: list[str]) -> dict[str, Any]:
-    """The summary with which a command ends: its last line of JSON."""
-    found: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    """The summary with which a command ends: its last line of JSON; empty where there is none."""
+    found: dict[str, Any] = json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}"))
     return found
 
 

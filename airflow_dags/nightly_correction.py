@@ -98,7 +98,7 @@ with DAG(
 
         @task(task_id=name, doc=about, outlets=[outlet] if outlet else None, trigger_rule="none_failed")
         def run(pinned: dict[str, str], *, outlet_events: Any = None) -> None:
-            if not summary_of(daybreak("run", name, "--run-id", pinned["run_id"]))["did"]:
+            if not summary_of(daybreak("run", name, "--run-id", pinned["run_id"])).get("did", True):
                 raise AirflowSkipException(f"this lake has nothing that {name} is about")
             if outlet:
                 outlet_events[outlet].extra = dict(pinned)
