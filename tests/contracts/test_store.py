@@ -304,6 +304,7 @@ def test_maps_and_structs_of_runs_round_trip(store: Store) -> None:
         "outcome": "committed",
         "committed_at": AT,
     }
+    row |= {"started_at": row["committed_at"], "rules": [("goals", "a1")]}
     store.append(RUNS, pa.Table.from_pylist([row], schema=RUNS.schema))
     assert store.read(RUNS).to_pylist() == [row]
 
