@@ -18,6 +18,7 @@ import pyarrow.json as pj
 from daybreak.errors import UnreadableInputError
 from daybreak.intake.rows import CONTRACT, RAW_CUT, Indices, RawBatch, as_text, broken_rows, renamed, unreadable
 
+BOM = b"\xef\xbb\xbf"
 LINE_LIMIT = 64 * 2**20
 NUMBER = pa.decimal128(38, 9)
 PIECE = 64
@@ -62,6 +63,8 @@ class JsonLines:
                     raise self._not_json("has a line above 64 MiB")
                 continue
             block, carry = carry + chunk[:cut], chunk[cut:]
+            if first == 0:
+                block = block.removeprefix(BOM)
             if block and not block.isspace():
                 batch, count = self._block(block, first)
                 yield batch
@@ -77,7 +80,6 @@ class JsonLines:
     def _block(self, block: bytes, first: int) -> tuple[RawBatch, int]:
         lines = _Lines(block)
         if first == 0:
-            block = lines.block = block.removeprefix(b"\xef\xbb\xbf")
             self._peek(lines)
         table, _ = self._arrow(block)
         if table is not None and len(table) != lines.quick_count() and len(table) != len(lines.all()):

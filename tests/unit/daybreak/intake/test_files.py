@@ -125,6 +125,8 @@ def _half_parquet(path: Path) -> None:
 
 UNREADABLE = {
     "empty.jsonl": lambda path: path.write_bytes(b""),
+    "mark.jsonl": lambda path: path.write_bytes(b"\xef\xbb\xbf"),
+    "blank_mark.jsonl": lambda path: path.write_bytes(b"\xef\xbb\xbf \n"),
     "blank.jsonl": lambda path: path.write_bytes(b"\n \n"),
     "random.jsonl": lambda path: path.write_bytes(np.random.default_rng(1).bytes(5000)),
     "random.csv": lambda path: path.write_bytes(np.random.default_rng(1).bytes(5000)),
